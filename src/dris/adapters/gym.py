@@ -1,0 +1,115 @@
+"""Gymnasium adapters: `GymVectorEnv` for B sets, `GymEnv` for one.
+
+Observations are dictionaries: the state set (N, S) and its condition (C,). Needs the extra `gym`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from dris.env import Env, EnvConfig, Observation, Step
+from dris.task import Task
+
+
+def _spaces(task: Task, instances: int) -> tuple[gymnasium.spaces.Dict, gymnasium.spaces.Box]:
+    """Observation and action space of one set."""
+
+    def box(*shape: int) -> gymnasium.spaces.Box:
+        return gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
+
+    observation = gymnasium.spaces.Dict(
+        states=box(instances, len(task.state_names)), condition=box(task.condition_size)
+    )
+    return observation, gymnasium.spaces.Box(-1.0, 1.0, (task.action_size,), np.float32)
+
+
+def _arrays(observation: Observation) -> dict[str, np.ndarray]:
+    return {"states": observation.states.numpy(), "condition": observation.condition.numpy()}
+
+
+def _seeded(task: Task, config: EnvConfig, seed: int | None) -> Env:
+    return Env(task, config if seed is None else EnvConfig(**{**vars(config), "seed": seed}))
+
+
+class GymVectorEnv(VectorEnv):
+    """B sets as a Gymnasium vector environment. Sets that end begin anew in the same step.
+
+    The last observation of an ended episode is in `info["final_obs"]`, its success rate over the set
+    in `info["success"]`.
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
+
+    def __init__(self, task: Task, config: EnvConfig):
+        self._task, self._config = task, config
+        self._env = Env(task, config)
+        self.num_envs = config.sets
+        self.single_observation_space, self.single_action_space = _spaces(task, config.instances)
+        self.observation_space = batch_space(self.single_observation_space, config.sets)
+        self.action_space = batch_space(self.single_action_space, config.sets)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        """Begin an episode in every set; a seed starts the sequence of episodes again."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._env = _seeded(self._task, self._config, seed)
+        return _arrays(self._env.reset()), {}
+
+    def step(self, actions: np.ndarray) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray, dict]:
+        """One control step of every set."""
+        step = self._env.step(torch.as_tensor(np.asarray(actions), dtype=torch.float32))
+        info: dict[str, Any] = {"success": step.success.float().mean(dim=1).numpy()}
+        observation = step.observation
+        if bool(step.done.any()):
+            info["final_obs"] = _arrays(observation)
+            info["_final_obs"] = step.done.numpy()
+            observation = self._env.reset(step.done.nonzero()[:, 0])
+        return (
+            _arrays(observation),
+            step.reward.numpy(),
+            step.terminated.numpy(),
+            step.truncated.numpy(),
+            info,
+        )
+
+
+class GymEnv(gymnasium.Env):
+    """One set as a Gymnasium environment."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, task: Task, config: EnvConfig):
+        if config.sets != 1:
+            raise ValueError(f"GymEnv is one set, got sets = {config.sets}; use GymVectorEnv")
+        self._task, self._config = task, config
+        self._env = Env(task, config)
+        self.observation_space, self.action_space = _spaces(task, config.instances)
+
+    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
+        """Begin an episode; a seed starts the sequence of episodes again."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self._env = _seeded(self._task, self._config, seed)
+        return self._first(self._env.reset()), {}
+
+    def step(self, action: np.ndarray) -> tuple[dict, float, bool, bool, dict]:
+        """One control step."""
+        step: Step = self._env.step(torch.as_tensor(action, dtype=torch.float32)[None])
+        info = {"success": float(step.success.float().mean())}
+        return (
+            self._first(step.observation),
+            float(step.reward[0]),
+            bool(step.terminated[0]),
+            bool(step.truncated[0]),
+            info,
+        )
+
+    @staticmethod
+    def _first(observation: Observation) -> dict[str, np.ndarray]:
+        return {name: array[0] for name, array in _arrays(observation).items()}

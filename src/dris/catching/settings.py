@@ -1,0 +1,117 @@
+"""Every number of the catching task, with its unit and its source.
+
+Sources: [paper] the paper's text; [design] chosen here where the paper is silent, with the reason;
+[released] the environment the paper's laboratory published later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dris.domain import Domain, Range
+
+ROBOT_XML = Path(__file__).parent / "assets" / "fr3.xml"
+
+GRAVITY = 9.81
+"""[m/s2]"""
+
+DOMAIN = Domain(
+    {
+        "radius": Range(0.02, 0.04, "m", "ball radius"),  # [paper] Appendix A
+        "static_friction": Range(0.0, 0.1, "", "ball's static friction"),  # [paper] Appendix A
+        "dynamic_friction": Range(0.0, 0.1, "", "capped at static friction"),  # [paper] Appendix A
+        "restitution": Range(0.4, 0.7, "", "ball's restitution"),  # [paper] Appendix A
+    }
+)
+
+
+@dataclass(frozen=True)
+class CatchingConfig:
+    """The catching task. Vectors are (x, y, z); the base frame has z up and x ahead of the robot."""
+
+    contact: Literal["paper", "exact"] = "paper"
+    """Contact preset: see dris.sim.contact."""
+
+    # Time.
+    step_s: float = 0.05
+    """Control step: actions at 20 Hz [paper]."""
+    horizon: int = 20
+    """Control steps in an episode, one second [paper]."""
+    substep_s: float = 0.005
+    """Step of arm and contact; ten times finer than the action, justified in docs/physics.md [design]."""
+
+    # Robot.
+    home: tuple[float, ...] = (0.0, -0.5, 0.0, -2.7, 0.0, 2.2 + math.pi / 2, math.pi / 4)
+    """Gripper level, plate 0.61 m ahead and 0.58 m up; q6 = q2 - q4 + pi/2 keeps it level [design]."""
+    joint_noise: float = 0.02
+    """Standard deviation of the joints around home at the start [rad] [paper]."""
+    stiffness: tuple[float, ...] = (1000.0,) * 7
+    """K of the torque law [Nm/rad]: ManiSkill's Panda drives, which the paper trained with [design]."""
+    damping: tuple[float, ...] = (100.0,) * 7
+    """D of the torque law [Nm s/rad], same source [design]."""
+    torque_rate: float | None = None
+    """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
+
+    # Action.
+    displacement: float = 0.15
+    """Largest displacement command along an axis in one step [m] [design]."""
+    max_tilt: float = math.pi / 4 - 1e-3
+    """Largest tilt command, beta < pi/4 [rad] [paper]."""
+    workspace_low: tuple[float, float, float] = (-0.30, -0.30, -0.25)
+    """Lowest plate position over its home [m]: all tilts are reachable inside this box [design]."""
+    workspace_high: tuple[float, float, float] = (0.20, 0.30, 0.15)
+    """Highest plate position over its home [m] [design]."""
+
+    # Throws.
+    distance: tuple[float, float] = (1.0, 2.0)
+    """Horizontal distance of the thrower from the plate [m] [paper]."""
+    flight_s: tuple[float, float] = (1.0, 1.5)
+    """Time of flight to the catching region [s] [paper]."""
+    region_radius: float = 0.2
+    """Horizontal radius of the catching region around the plate, at its height [m] [paper]."""
+    lead_s: tuple[float, float] = (0.08, 0.12)
+    """The episode begins this long before arrival [s] [paper]."""
+    incoming: tuple[float, float] = (-math.pi / 2, math.pi / 2)
+    """Direction the ball comes from, about the vertical from straight ahead [rad] [released]; a throw
+    from behind would pass through the robot."""
+    spawn_height: tuple[float, float] = (-0.2, 0.2)
+    """Height of the release over the plate [m]; with the flight time it sets the arrival speed,
+    4.7 to 7.6 m/s downwards [design]."""
+
+    # Reward and success.
+    decay: float = 0.25
+    """eta of the reward [m/s] [paper]."""
+    slack: float = 0.1
+    """The ball may sink at this speed without loss, the 0.1 of the reward's max [m/s] [paper]."""
+    success_speed: float = 0.1
+    """A caught ball is slower than this at the end [m/s] [paper]."""
+    success_gap: float = 0.01
+    """A ball on the plate is no further from its surface [m]; keeps hops from counting [design]."""
+
+    # Observation noise, one standard deviation.
+    noise_position: float = 0.01
+    """[m] [paper]"""
+    noise_velocity: float = 0.05
+    """[m/s] [paper]"""
+
+    threads: int = 2
+    """CPU threads that share the sets; results do not depend on it."""
+
+    def __post_init__(self) -> None:
+        """Refuse values outside what the task means."""
+        for name in ("distance", "flight_s", "lead_s", "incoming", "spawn_height"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise ValueError(f"{name} ({low}, {high}) is reversed: the lower end comes first")
+        if not 0 < self.max_tilt < math.pi / 4:
+            raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
+        if self.contact not in ("paper", "exact"):
+            raise ValueError(f"contact must be 'paper' or 'exact', got '{self.contact}'")
+        for name in ("displacement", "decay", "success_speed", "success_gap", "region_radius"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if not all(lo < 0 < hi for lo, hi in zip(self.workspace_low, self.workspace_high, strict=True)):
+            raise ValueError("the workspace must enclose the plate's home: low < 0 < high per axis")

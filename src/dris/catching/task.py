@@ -1,0 +1,202 @@
+"""The paper's case study: a robot with a flat plate catches a thrown ball (Sec. IV and V-A)."""
+
+from __future__ import annotations
+
+import torch
+
+from dris.catching.frames import (
+    motion_to_base,
+    plate_normal,
+    quat_multiply,
+    quat_of_tilt,
+    tilt_of_normal,
+    to_motion,
+)
+from dris.catching.settings import DOMAIN, GRAVITY, ROBOT_XML, CatchingConfig
+from dris.draws import Draws
+from dris.sim.contact import PRESETS
+from dris.sim.model import load_arm
+from dris.sim.world import PlateWorld, WorldConfig
+from dris.task import Task
+
+
+class CatchingTask(Task):
+    """Catch a ball on a flat plate.
+
+    State s = (d, v), six numbers per ball: its displacement from the plate's centre and its velocity,
+    both in the motion frame, which stays where the plate was at the start and turns its x axis to the
+    ball. Action a = (delta, tilt): where the plate's centre should go from where it is, and how the
+    plate should tilt. Command: the joint positions that bring it there.
+
+    Randomization: radius, static and dynamic friction, restitution of every ball; the throw and the
+    robot's start are drawn per set, and all balls of a set start alike.
+
+    Success: the ball is on the plate and slower than 0.1 m/s.
+    """
+
+    state_names = ("dx", "dy", "dz", "vx", "vy", "vz")
+    action_size = 5
+    command_size = 7
+    condition_size = 2
+
+    def __init__(self, config: CatchingConfig | None = None):
+        self.config = config = config or CatchingConfig()
+        self.domain = DOMAIN
+        self.noise_scale = (config.noise_position,) * 3 + (config.noise_velocity,) * 3
+        self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
+        self.preset = PRESETS[config.contact]
+        self.arm = load_arm(ROBOT_XML)
+        self.plate_half_length = float(self.arm.plate_half_size[0])  # the paper's l_e
+
+    def allocate(self, sets: int, instances: int) -> None:
+        """Build B arms and B x N balls."""
+        config = self.config
+        self.world = PlateWorld(
+            self.arm,
+            config.home,
+            sets,
+            instances,
+            WorldConfig(
+                stiffness=config.stiffness,
+                damping=config.damping,
+                bounce_speed=self.preset.bounce_speed,
+                substep_s=config.substep_s,
+                torque_rate=config.torque_rate,
+                threads=config.threads,
+            ),
+        )
+        self._home_pos = self.world.plate_pos[0].clone()
+        self._home_quat = self.world.plate_quat[0].clone()
+        self._low = self._home_pos + torch.tensor(config.workspace_low)
+        self._high = self._home_pos + torch.tensor(config.workspace_high)
+        self._rotation = motion_to_base(torch.zeros(sets))
+        self._start_q = self.world.q.clone()
+
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+        """Put the robot near home, throw the balls, and stop the clock just before they arrive."""
+        config = self.config
+        q = self.world.home + config.joint_noise * draws.normal(self.command_size)
+        self.world.place_arms(sets, q, torch.zeros_like(q))
+        self._start_q[sets] = q
+        plate = self.world.plate_pos[sets]
+        offset, velocity = throw(config, draws)
+
+        # All balls of a set start alike: [R, 3] to [R, N, 3].
+        shape = (len(sets), self.world.num_instances, 3)
+        column = self.domain.column
+        static = self.preset.pair_friction(column(parameters, "static_friction"))
+        dynamic = self.preset.pair_friction(column(parameters, "dynamic_friction"))
+        self.world.place_spheres(
+            sets,
+            pos=(plate + offset)[:, None].expand(shape),
+            vel=velocity[:, None].expand(shape),
+            radius=column(parameters, "radius"),
+            static_friction=static,
+            dynamic_friction=torch.minimum(static, dynamic),
+            restitution=self.preset.pair_restitution(column(parameters, "restitution")),
+        )
+        self._rotation[sets] = motion_to_base(torch.atan2(offset[:, 1], offset[:, 0]))
+        self._look()
+
+    def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Desired joints for an action: decode, keep in the workspace, inverse kinematics."""
+        displacement, tilt, limited = self.decode(action)
+        # p~ = R_z(phi) delta + p;  R~ turns the level plate by beta about w
+        wished = self.world.plate_pos + (self._rotation @ displacement[..., None])[..., 0]
+        target = torch.minimum(torch.maximum(wished, self._low), self._high)
+        tilt_in_base = (self._rotation[:, :2, :2] @ tilt[..., None])[..., 0]
+        quat = quat_multiply(quat_of_tilt(tilt_in_base), self._home_quat)
+        joints, reached = self.world.solve_ik(target, quat, start=self.world.q)
+        return joints, limited | (wished != target).any(dim=1) | ~reached
+
+    def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Displacement [B, 3] and tilt [B, 2] in the motion frame, and where the tilt was cut [B].
+
+        The signed square gives fine motion near zero and coarse motion near one: before the impact
+        the plate must travel, after it a caught ball forgives 0.1 m/s.
+        """
+        shaped = action * action.abs()
+        tilt = self.config.max_tilt * shaped[:, 3:]
+        size = tilt.norm(dim=-1, keepdim=True)
+        inside = tilt * (self.config.max_tilt / size.clamp_min(self.config.max_tilt))
+        return self.config.displacement * shaped[:, :3], inside, size[:, 0] > self.config.max_tilt
+
+    def encode(self, displacement: torch.Tensor, tilt: torch.Tensor) -> torch.Tensor:
+        """The action [B, 5] that asks for a displacement [B, 3] and tilt [B, 2]: inverse of decode."""
+        scaled = torch.cat((displacement / self.config.displacement, tilt / self.config.max_tilt), -1)
+        return (scaled.sign() * scaled.abs().sqrt()).clamp(-1.0, 1.0)
+
+    def hold(self) -> torch.Tensor:
+        """Desired joints before the first action: where the robot started."""
+        return self._start_q
+
+    def advance(self, command: torch.Tensor, duration_s: float) -> None:
+        """Arms under the torque law, balls under gravity and the moving plate."""
+        self.world.advance(command, duration_s)
+        self._look()
+
+    def _look(self) -> None:
+        """Express what the world holds in the motion frame: s = (d, v), and the plate's normal n."""
+        world, rotation = self.world, self._rotation
+        displacement = to_motion(world.pos - world.plate_pos[:, None], rotation)
+        self._states = torch.cat((displacement, to_motion(world.vel, rotation)), dim=-1)
+        self.normal = to_motion(plate_normal(world.plate_quat)[:, None], rotation)[:, 0]
+
+    def states(self) -> torch.Tensor:
+        """(d, v) of every ball in the motion frame [B, N, 6]."""
+        return self._states.clone()
+
+    def condition(self) -> torch.Tensor:
+        """The plate's tilt as it is [B, 2]: the paper's u, as a vector."""
+        return tilt_of_normal(self.normal)
+
+    def reward_terms(self) -> dict[str, torch.Tensor]:
+        """Slow balls are good, lost balls are bad (paper, Eq. 8)."""
+        height, off_centre = split(self._states[..., :3], self.normal)
+        rise, sideways = split(self._states[..., 3:], self.normal)
+        eta = self.config.decay
+        slow = 0.5 * torch.exp(-((sideways / eta) ** 2)) + 0.5 * torch.exp(
+            -((rise.clamp_min(-self.config.slack) / eta) ** 2)
+        )
+        lost = (height < 0) | (off_centre > self.plate_half_length)
+        return {"velocity": slow, "lost": -lost.float()}
+
+    def success(self) -> torch.Tensor:
+        """On the plate, and slower than 0.1 m/s [B, N]."""
+        height, off_centre = split(self._states[..., :3], self.normal)
+        gap = height - self.world.radius
+        on_plate = (height > 0) & (gap < self.config.success_gap) & (off_centre <= self.plate_half_length)
+        return on_plate & (self._states[..., 3:].norm(dim=-1) < self.config.success_speed)
+
+
+def split(vectors: torch.Tensor, normal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Parts of vectors [B, N, 3] along normals [B, 3] (signed) and across them (length)."""
+    x, y, z = vectors.unbind(dim=-1)
+    nx, ny, nz = normal[:, None].unbind(dim=-1)
+    along = x * nx + y * ny + z * nz
+    square = (x - along * nx) ** 2 + (y - along * ny) ** 2 + (z - along * nz) ** 2
+    return along, square.sqrt()
+
+
+def throw(config: CatchingConfig, draws: Draws) -> tuple[torch.Tensor, torch.Tensor]:
+    """Throws, each seen shortly before it arrives: offset from the plate and velocity, [R, 3] each.
+
+    A ball leaves at some distance, direction and height, such that after its flight it meets a point
+    of the catching region; the rest of the flight is `lead_s`. No air: the parabola is closed form.
+    """
+
+    def uniform(bounds: tuple[float, float]) -> torch.Tensor:
+        return draws.uniform(1, low=bounds[0], high=bounds[1])[:, 0]
+
+    distance, direction = uniform(config.distance), uniform(config.incoming)
+    height, flight, lead = uniform(config.spawn_height), uniform(config.flight_s), uniform(config.lead_s)
+    radius = config.region_radius * draws.uniform(1)[:, 0].sqrt()  # uniform over the disc
+    angle = uniform((0.0, 2 * torch.pi))
+    zero = torch.zeros_like(radius)
+    release = torch.stack((distance * direction.cos(), distance * direction.sin(), height), dim=-1)
+    arrival = torch.stack((radius * angle.cos(), radius * angle.sin(), zero), dim=-1)
+    gravity = torch.tensor([0.0, 0.0, -GRAVITY])
+    # arrival = release + v T + g T^2 / 2, then back from the arrival by the lead time
+    launch = (arrival - release) / flight[:, None] - 0.5 * gravity * flight[:, None]
+    velocity = launch + gravity * (flight - lead)[:, None]
+    return arrival - velocity * lead[:, None] - 0.5 * gravity * lead[:, None] ** 2, velocity

@@ -1,0 +1,249 @@
+"""Does a task keep the promises DRIS rests on? `check_task` asks; `dris check` is its command.
+
+Each promise is one function below, named as a sentence. The audit asks of every domain parameter
+that changing it changes what happens: randomization that has no effect is the commonest silent bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from dris.draws import Draws
+from dris.env import Env, EnvConfig
+from dris.task import Task
+
+MakeTask = Callable[[], Task]
+
+LEAST_EFFECT = 0.01
+"""Least effect of a parameter that the audit accepts, in standard deviations of observation noise."""
+
+
+class TaskError(AssertionError):
+    """A task broke a promise; the message says which and how."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of one check: its sentence, and what was wrong, empty if nothing was."""
+
+    promise: str
+    problem: str
+
+
+def _require(condition: bool | torch.Tensor, message: str) -> None:
+    if not bool(condition):
+        raise TaskError(message)
+
+
+def _actions(task: Task, sets: int, seed: int = 0) -> torch.Tensor:
+    """[T, B, A] actions uniform in [-1, 1]; those of a set do not depend on B."""
+    index = torch.arange(sets)
+    draws = Draws(seed, index, torch.zeros_like(index), torch.zeros_like(index))
+    return draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0).transpose(0, 1)
+
+
+def _episode(make: MakeTask, sets: int, instances: int, seed: int = 7) -> list[torch.Tensor]:
+    """States [B, N, S] at the start and after every step of an episode with random actions."""
+    task = make()
+    env = Env(task, EnvConfig(sets=sets, instances=instances, seed=seed))
+    path = [env.reset().states]
+    for action in _actions(task, sets):
+        step = env.step(action)
+        path.append(step.observation.states)
+        if bool(step.done.any()):
+            break
+    return path
+
+
+def sizes_are_as_declared(make: MakeTask) -> None:
+    """States, conditions, commands, rewards and successes have the declared shapes."""
+    task, sets, instances = make(), 3, 4
+    size = len(task.state_names)
+    _require(len(set(task.state_names)) == size, f"state_names repeat: {task.state_names}")
+    _require(len(task.noise_scale) == size, f"noise_scale has {len(task.noise_scale)} of {size} values")
+    _require(all(s > 0 for s in task.noise_scale), f"noise_scale must be positive: {task.noise_scale}")
+    env = Env(task, EnvConfig(sets=sets, instances=instances))
+    observation = env.reset()
+    command, limited = task.command(torch.zeros(sets, task.action_size))
+    found = {
+        "states()": (observation.states, (sets, instances, size)),
+        "condition()": (observation.condition, (sets, task.condition_size)),
+        "command()[0]": (command, (sets, task.command_size)),
+        "command()[1]": (limited, (sets,)),
+        "hold()": (task.hold(), (sets, task.command_size)),
+        "success()": (task.success(), (sets, instances)),
+        **{f"reward_terms()['{n}']": (t, (sets, instances)) for n, t in task.reward_terms().items()},
+    }
+    for name, (tensor, shape) in found.items():
+        _require(tuple(tensor.shape) == shape, f"{name} has shape {tuple(tensor.shape)}, not {shape}")
+    _require(task.success().dtype == torch.bool, "success() must be boolean")
+
+
+def all_instances_start_alike(make: MakeTask) -> None:
+    """Instances of a set differ in their parameters, not in their first state."""
+    first = _episode(make, sets=3, instances=5)[0]
+    _require((first == first[:, :1]).all(), "states() differ between instances at the start")
+
+
+def nothing_returned_is_reused(make: MakeTask) -> None:
+    """Tensors handed out do not change when the task goes on."""
+    task = make()
+    env = Env(task, EnvConfig(sets=2, instances=3))
+    before = env.reset().states
+    kept = before.clone()
+    env.step(_actions(task, 2)[0])
+    _require((before == kept).all(), "states() returns the task's own memory: return a new tensor")
+
+
+def an_episode_lasts_its_horizon(make: MakeTask) -> None:
+    """Time-outs are truncations, and states and rewards stay finite until then."""
+    task = make()
+    env = Env(task, EnvConfig(sets=4, instances=3))
+    env.reset()
+    for count, action in enumerate(_actions(task, 4), start=1):
+        step = env.step(action)
+        late = count == task.horizon
+        _require((step.truncated | step.terminated).all() == late or step.terminated.any(),
+                 f"step {count} of {task.horizon}: truncated is {step.truncated.tolist()}")  # fmt: skip
+        if bool(step.done.any()):
+            return
+
+
+def the_same_seed_gives_the_same_bits(make: MakeTask) -> None:
+    """Two runs with one seed agree bit for bit, two seeds do not."""
+    one, two = _episode(make, 3, 4), _episode(make, 3, 4)
+    _require(all(torch.equal(a, b) for a, b in zip(one, two, strict=True)), "two runs differ")
+    _require(not torch.equal(one[-1], _episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
+
+
+def a_set_does_not_depend_on_the_others(make: MakeTask) -> None:
+    """The first sets of many are bit-identical to the same sets alone."""
+    few, many = _episode(make, 2, 3), _episode(make, 5, 3)
+    same = all(torch.equal(a, b[:2]) for a, b in zip(few, many, strict=True))
+    _require(same, "states of sets 0 and 1 change when there are five sets instead of two")
+
+
+def an_instance_does_not_depend_on_the_others(make: MakeTask) -> None:
+    """The first instances of a large set are bit-identical to a smaller set's (paper, Eq. 5)."""
+    few, many = _episode(make, 2, 1), _episode(make, 2, 40)
+    same = all(torch.equal(a, b[:, :1]) for a, b in zip(few, many, strict=True))
+    _require(same, "states of instance 0 change when its set has 40 instances instead of one")
+
+
+def permuting_instances_permutes_results(make: MakeTask) -> None:
+    """Order carries no meaning."""
+    sets, instances = 2, 6
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    index = torch.arange(sets)
+    ends = []
+    for permutation in (torch.arange(instances), order):
+        task = make()
+        task.allocate(sets, instances)
+        draws = Draws(3, index, index * 0, index * 0)
+        parameters = task.domain.sample(draws, instances)[:, permutation]
+        task.begin(index, parameters, draws)
+        for action in _actions(task, sets):
+            task.advance(task.command(action)[0], task.step_s)
+        ends.append(task.states())
+    _require(torch.equal(ends[0][:, order], ends[1]), "permuted parameters give other states")
+
+
+def a_partial_reset_leaves_the_others_alone(make: MakeTask) -> None:
+    """Beginning anew in one set changes nothing in another."""
+    task = make()
+    env = Env(task, EnvConfig(sets=3, instances=2))
+    env.reset()
+    step = env.step(_actions(task, 3)[0])
+    after = env.reset(torch.tensor([1])).states
+    for untouched in (0, 2):
+        same = torch.equal(after[untouched], step.observation.states[untouched])
+        _require(same, f"resetting set 1 changed the states of set {untouched}")
+    _require(not torch.equal(after[1], step.observation.states[1]), "reset did not change set 1")
+
+
+def a_step_can_be_cut(make: MakeTask) -> None:
+    """Advancing twice by half a step is advancing once, as delays need it to be."""
+    task = make()
+    pieces = round(task.step_s / task.substep_s)
+    whole, cut = make(), make()
+    ends = []
+    for candidate, parts in ((whole, (pieces,)), (cut, (pieces // 2, pieces - pieces // 2))):
+        env = Env(candidate, EnvConfig(sets=4, instances=3))
+        env.reset()
+        for action in _actions(candidate, 4)[:5]:
+            command, _ = candidate.command(action)
+            for part in parts:
+                if part:
+                    candidate.advance(command, part * candidate.substep_s)
+        ends.append(candidate.states())
+    off = ((ends[0] - ends[1]).abs() / torch.tensor(task.noise_scale)).max()
+    _require(off < 0.05, f"cutting a step changes the states by {float(off):.3g} noise deviations")
+
+
+def every_parameter_has_an_effect(make: MakeTask) -> None:
+    """The audit: raises a TaskError that names a parameter without effect."""
+    for name, effect in audit(make).items():
+        _require(
+            effect >= LEAST_EFFECT,
+            f"domain parameter '{name}' has no effect: from one end of its range to the other, states "
+            f"move by {effect:.2g} standard deviations of observation noise (least: {LEAST_EFFECT})",
+        )
+
+
+def audit(make: MakeTask, sets: int = 64) -> dict[str, float]:
+    """How much each domain parameter matters, one at a time.
+
+    Two instances per set, alike but for one parameter at the ends of its range, under the same random
+    actions. The effect is the largest distance of their states in an episode, in standard deviations
+    of observation noise, averaged over sets.
+    """
+    effects = {}
+    index = torch.arange(sets)
+    for name in make().domain:
+        task = make()
+        task.allocate(sets, 2)
+        ranges = list(task.domain.values())
+        parameters = torch.tensor([[0.5 * (r.low + r.high) for r in ranges]]).repeat(sets, 2, 1)
+        column = list(task.domain).index(name)
+        parameters[:, 0, column] = ranges[column].low
+        parameters[:, 1, column] = ranges[column].high
+        task.begin(index, parameters, Draws(11, index, index * 0, index * 0))
+        largest = torch.zeros(sets)
+        for action in _actions(task, sets):
+            task.advance(task.command(action)[0], task.step_s)
+            states = task.states()
+            gap = ((states[:, 0] - states[:, 1]).abs() / torch.tensor(task.noise_scale)).amax(dim=1)
+            largest = torch.maximum(largest, gap)
+        effects[name] = float(largest.mean())
+    return effects
+
+
+PROMISES: tuple[Callable[[MakeTask], None], ...] = (
+    sizes_are_as_declared,
+    all_instances_start_alike,
+    nothing_returned_is_reused,
+    an_episode_lasts_its_horizon,
+    the_same_seed_gives_the_same_bits,
+    a_set_does_not_depend_on_the_others,
+    an_instance_does_not_depend_on_the_others,
+    permuting_instances_permutes_results,
+    a_partial_reset_leaves_the_others_alone,
+    a_step_can_be_cut,
+    every_parameter_has_an_effect,
+)
+
+
+def check_task(make: MakeTask) -> list[Verdict]:
+    """Ask a task for all its promises. `make` builds a fresh task each time it is called."""
+    verdicts = []
+    for promise in PROMISES:
+        try:
+            promise(make)
+            problem = ""
+        except Exception as error:  # noqa: BLE001 - a user's task may fail in any way: report it
+            problem = str(error) if isinstance(error, TaskError) else f"{type(error).__name__}: {error}"
+        verdicts.append(Verdict(promise.__name__.replace("_", " "), problem))
+    return verdicts

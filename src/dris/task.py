@@ -1,0 +1,97 @@
+"""What a user writes: a task that evolves N instances of each of B sets under one shared action.
+
+A task knows physics, reward and success. It knows nothing of episodes, noise, delay or learning:
+those belong to `dris.env.Env`, which calls the methods below in this order:
+
+    allocate(B, N)                        once
+    begin(sets, parameters, draws)        at the start of each episode
+    command(action) -> advance(command)   every control step, then
+    states, condition, reward_terms, success, terminated
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+
+from dris.domain import Domain
+from dris.draws import Draws
+
+
+class Task(ABC):
+    """A task. Tensors are float32 on the CPU; B sets, N instances, see the attributes for the rest.
+
+    Attributes:
+        domain: The physical parameters that differ between instances.
+        state_names: One name per component of an instance's state, S in all.
+        noise_scale: [S] one standard deviation of observation noise, in the state's units.
+        action_size: A; actions are normalised, each component in [-1, 1].
+        command_size: M, what an action becomes before execution error, for instance desired joints.
+        condition_size: C, what the policy sees besides the set (0 if nothing): the paper's u.
+        horizon: T, control steps in an episode.
+        step_s: Duration of a control step [s].
+        substep_s: Delays are rounded to this [s]; it must divide `step_s`.
+    """
+
+    domain: Domain
+    state_names: tuple[str, ...]
+    noise_scale: tuple[float, ...]
+    action_size: int
+    command_size: int
+    condition_size: int
+    horizon: int
+    step_s: float
+    substep_s: float
+
+    @abstractmethod
+    def allocate(self, sets: int, instances: int) -> None:
+        """Make room for B sets of N instances."""
+
+    @abstractmethod
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+        """Start new episodes in some sets.
+
+        All instances of a set start in the same state s_0 (paper, Algorithm 1).
+
+        Args:
+            sets: [R] indices of the sets to start.
+            parameters: [R, N, P] domain parameters of their instances.
+            draws: Random numbers for these R sets; take no others.
+        """
+
+    @abstractmethod
+    def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Turn actions [B, A] into commands for the shared system.
+
+        Returns:
+            Commands [B, M], and whether a limit changed what the action asked for [B].
+        """
+
+    @abstractmethod
+    def hold(self) -> torch.Tensor:
+        """Commands [B, M] that leave the system as it is: what it obeys before the first action."""
+
+    @abstractmethod
+    def advance(self, command: torch.Tensor, duration_s: float) -> None:
+        """Let every instance evolve under commands [B, M] (paper, Eq. 5)."""
+
+    @abstractmethod
+    def states(self) -> torch.Tensor:
+        """True states of the instances [B, N, S], a new tensor."""
+
+    def condition(self) -> torch.Tensor:
+        """What conditions the policy besides the set [B, C]; asked for only if C > 0."""
+        return torch.zeros(0, 0)
+
+    @abstractmethod
+    def reward_terms(self) -> dict[str, torch.Tensor]:
+        """Named terms [B, N] of the present states' reward; the reward is their sum."""
+
+    @abstractmethod
+    def success(self) -> torch.Tensor:
+        """Which instances [B, N] would count as a success if the episode ended now."""
+
+    def terminated(self) -> torch.Tensor:
+        """Which sets [B] have come to an end that no time limit explains; none by default."""
+        return torch.zeros(1, dtype=torch.bool)
