@@ -7,6 +7,7 @@ import numpy as np
 import warp as wp
 from scipy.spatial.transform import Rotation
 
+from dris.runtime import start_warp
 from dris.sim.spheres import step_spheres
 
 GRAVITY = 9.81
@@ -69,6 +70,7 @@ def run(
     start: float = 0.0,
 ) -> Spheres:
     """Step the spheres (in place) for `duration` seconds under the plate's motion."""
+    start_warp()
     steps = round(duration / h)
     samples = [motion(start + k * h) for k in range(steps + 1)]
     columns = [np.array([s[i] for s in samples], np.float32)[None] for i in range(4)]

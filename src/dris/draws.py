@@ -11,6 +11,8 @@ import numpy as np
 import torch
 import warp as wp
 
+from dris.runtime import start_warp
+
 _M0 = wp.constant(wp.uint64(0xD2511F53))
 _M1 = wp.constant(wp.uint64(0xCD9E8D57))
 _W0 = wp.constant(wp.uint32(0x9E3779B9))
@@ -74,6 +76,7 @@ class Draws:
             episodes: [R] how many episodes each set has begun.
             moments: [R] which moment of its episode each set is at, below 2^20.
         """
+        start_warp()
         self._key = (wp.uint32(seed & 0xFFFFFFFF), wp.uint32((seed >> 32) & 0xFFFFFFFF))
         self._rows = [t.to("cpu", torch.int32).contiguous() for t in (sets, episodes, moments)]
         self._calls = 0

@@ -48,10 +48,13 @@ class CatchingConfig:
     """Gripper level, plate 0.61 m ahead and 0.58 m up; q6 = q2 - q4 + pi/2 keeps it level [design]."""
     joint_noise: float = 0.02
     """Standard deviation of the joints around home at the start [rad] [paper]."""
-    stiffness: tuple[float, ...] = (1000.0,) * 7
-    """K of the torque law [Nm/rad]: ManiSkill's Panda drives, which the paper trained with [design]."""
-    damping: tuple[float, ...] = (100.0,) * 7
-    """D of the torque law [Nm s/rad], same source [design]."""
+    stiffness: tuple[float, ...] = (1000.0, 1000.0, 1000.0, 1000.0, 300.0, 300.0, 200.0)
+    """K of the torque law [Nm/rad]: ManiSkill's drives, softer where the FR3's wrist has only 12 Nm
+    [design]."""
+    damping: tuple[float, ...] = (100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0)
+    """D of the torque law [Nm s/rad]; every joint closes in on its target within 0.1 s [design]."""
+    joint_speed: float = 1.0
+    """Share of the FR3's joint speed limits that a command may ask for; it stops beyond [design]."""
     torque_rate: float | None = None
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
 
@@ -110,6 +113,8 @@ class CatchingConfig:
             raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
         if self.contact not in ("paper", "exact"):
             raise ValueError(f"contact must be 'paper' or 'exact', got '{self.contact}'")
+        if not 0 < self.joint_speed <= 1:
+            raise ValueError(f"joint_speed must lie in (0, 1], got {self.joint_speed}")
         for name in ("displacement", "decay", "success_speed", "success_gap", "region_radius"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")

@@ -15,9 +15,16 @@ from dris.catching.frames import (
 from dris.catching.settings import DOMAIN, GRAVITY, ROBOT_XML, CatchingConfig
 from dris.draws import Draws
 from dris.sim.contact import PRESETS
+from dris.sim.ik import IkConfig
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
 from dris.task import Task
+
+# For control: stay near the present posture rather than swing the elbow for the last millimetre, which
+# the next step corrects anyway.
+CONTROL_IK = IkConfig(
+    stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02
+)
 
 
 class CatchingTask(Task):
@@ -63,12 +70,16 @@ class CatchingTask(Task):
                 substep_s=config.substep_s,
                 torque_rate=config.torque_rate,
                 threads=config.threads,
+                ik=CONTROL_IK,
             ),
         )
         self._home_pos = self.world.plate_pos[0].clone()
         self._home_quat = self.world.plate_quat[0].clone()
         self._low = self._home_pos + torch.tensor(config.workspace_low)
         self._high = self._home_pos + torch.tensor(config.workspace_high)
+        gains = torch.tensor([config.stiffness, config.damping])
+        speed = config.joint_speed * torch.tensor(self.arm.velocity_limit, dtype=torch.float32)
+        self._longest_way = speed * gains[1] / gains[0]
         self._rotation = motion_to_base(torch.zeros(sets))
         self._start_q = self.world.q.clone()
 
@@ -107,7 +118,17 @@ class CatchingTask(Task):
         tilt_in_base = (self._rotation[:, :2, :2] @ tilt[..., None])[..., 0]
         quat = quat_multiply(quat_of_tilt(tilt_in_base), self._home_quat)
         joints, reached = self.world.solve_ik(target, quat, start=self.world.q)
-        return joints, limited | (wished != target).any(dim=1) | ~reached
+        joints, slowed = self._slow_down(joints)
+        return joints, limited | (wished != target).any(dim=1) | ~reached | slowed
+
+    def _slow_down(self, joints: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Shorten the way to desired joints [B, M] until no joint is asked to exceed its speed limit.
+
+        Under the torque law a joint runs at K / D (q~ - q) once it has got going.
+        """
+        way = joints - self.world.q
+        share = (self._longest_way / way.abs().clamp_min(1e-9)).amin(dim=1, keepdim=True)
+        return self.world.q + share.clamp_max(1.0) * way, share[:, 0] < 1.0
 
     def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Displacement [B, 3] and tilt [B, 2] in the motion frame, and where the tilt was cut [B].

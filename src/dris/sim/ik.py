@@ -4,9 +4,11 @@ The answer is the minimiser, inside the joint limits, of
 
     |p - p*|^2 + w_tilt |tilt error|^2 + w_yaw (yaw error)^2 + w_home |q - q_home|^2,
 
-so it is a function of the target alone: the start only decides how fast it is found. Position and
-tilt come first; yaw (the plate is square) and posture take what freedom is left. Found by Gauss-
-Newton steps with Levenberg damping; joints that push against a limit are held there.
+found from a start by Gauss-Newton steps with Levenberg damping; joints that push against a limit are
+held there. Position and tilt come first; yaw (the plate is square) and posture take what freedom is
+left. A joint limit can make a saddle of a pose that could be reached: with `retries`, an answer that
+misses is pushed off it. A controller does without, because the far side may be a swing of the elbow
+away.
 """
 
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ class IkConfig:
     """[m2/rad2] Yaw is held where it is free and released where it is not."""
     home_weight: float = 1e-5
     """[m2/rad2] Pull of the posture towards home."""
+    stay_weight: float = 0.0
+    """[m2/rad2] Pull of the posture towards where it starts: keeps a controller's elbow from swinging."""
     iterations: int = 120
     """Most Gauss-Newton steps; the warm-started usual case needs three to five."""
     position_tolerance: float = 1e-3
@@ -37,8 +41,6 @@ class IkConfig:
 
 # Where yaw and posture stand between the plate and its target, their weights shrink to this share.
 RELEASED = wp.constant(0.02)
-# A settled answer that misses is pushed off up to this often: a joint limit can make a saddle.
-KICKS = wp.constant(4)
 
 
 @lru_cache
@@ -73,9 +75,11 @@ def ik_kernel(m: int):
         tilt_weight: float,
         yaw_weight: float,
         home_weight: float,
+        stay_weight: float,
         position_tolerance: float,
         tilt_tolerance: float,
         iterations: int,
+        retries: int,
         first: int,
         goal_pos: wp.array(dtype=wp.vec3),
         goal_quat: wp.array(dtype=wp.quat),
@@ -88,6 +92,7 @@ def ik_kernel(m: int):
         rest = home[0]
         for i in range(m):
             q[i] = wp.clamp(q[i], chain.lower[i], chain.upper[i])
+        origin = q
         best = q
         best_cost = float(1.0e30)
         best_error = wp.vec2(0.0, 0.0)
@@ -103,6 +108,7 @@ def ik_kernel(m: int):
             cost = wp.dot(dp, dp) + tilt_weight * wp.dot(tilt, tilt) + soft * yaw_weight * yaw * yaw
             for i in range(m):
                 cost = cost + soft * home_weight * (q[i] - rest[i]) * (q[i] - rest[i])
+                cost = cost + stay_weight * (q[i] - origin[i]) * (q[i] - origin[i])
             if cost < best_cost:
                 gained = best_cost - cost
                 best = q
@@ -124,7 +130,7 @@ def ik_kernel(m: int):
                         top = best
                         top_cost = best_cost
                         top_error = best_error
-                    if kicks == KICKS:
+                    if kicks == retries:
                         break
                     kicks = kicks + 1
                     for i in range(m):
@@ -150,6 +156,7 @@ def ik_kernel(m: int):
                     + tilt_weight * wp.dot(turns[i], tilt)
                     + soft * yaw_weight * twists[i] * yaw
                     + soft * home_weight * (rest[i] - q[i])
+                    + stay_weight * (origin[i] - q[i])
                 )
                 for j in range(m):
                     lhs[i, j] = (
@@ -157,7 +164,7 @@ def ik_kernel(m: int):
                         + tilt_weight * wp.dot(turns[i], turns[j])
                         + soft * yaw_weight * twists[i] * twists[j]
                     )
-                lhs[i, i] = lhs[i, i] + soft * home_weight + damping
+                lhs[i, i] = lhs[i, i] + soft * home_weight + stay_weight + damping
             # Hold joints that stand at a limit and are pushed further.
             for i in range(m):
                 held = (q[i] <= chain.lower[i] and rhs[i] < 0.0) or (

@@ -164,6 +164,10 @@ def _refuse_unmodelled(model: mujoco.MjModel, site: int, geom: int) -> None:
         )
     if model.njnt == 0:
         raise ModelError("the MJCF has no joints; a serial arm needs at least one")
+    allowed = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+    for joint in range(model.njnt):
+        if model.jnt_type[joint] not in allowed:
+            raise ModelError(f"joint '{model.joint(joint).name}' is neither hinge nor slide")
     unmodelled = {
         "equality constraints": model.neq > 0,
         "tendons": model.ntendon > 0,
@@ -174,10 +178,6 @@ def _refuse_unmodelled(model: mujoco.MjModel, site: int, geom: int) -> None:
     for what, present in unmodelled.items():
         if present:
             raise ModelError(f"the arm kernel does not model {what}: remove them from the MJCF")
-    allowed = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-    for joint in range(model.njnt):
-        if model.jnt_type[joint] not in allowed:
-            raise ModelError(f"joint '{model.joint(joint).name}' is neither hinge nor slide")
 
 
 def _refuse_branches(model: mujoco.MjModel, joint_bodies: list[int]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import torch
 import warp as wp
 
+from dris.runtime import start_warp
 from dris.sim.arm import arm_kernel
 from dris.sim.chain import chain_functions, upload
 from dris.sim.ik import IkConfig, ik_kernel
@@ -82,8 +83,7 @@ class PlateWorld:
                 raise ValueError(f"{name} has {len(values)} values for an arm of {m} joints")
         if sets < 1 or instances < 1:
             raise ValueError(f"a world needs at least 1 set of 1 instance, got {sets} x {instances}")
-        wp.config.quiet = True
-        wp.init()
+        start_warp()
         self.arm, self.config, self.num_sets, self.num_instances = arm, config, sets, instances
         self._chain = upload(arm, config.device)
         self._functions = chain_functions(m)
@@ -250,7 +250,11 @@ class PlateWorld:
         )  # fmt: skip
 
     def solve_ik(
-        self, plate_pos: torch.Tensor, plate_quat: torch.Tensor, start: torch.Tensor | None = None
+        self,
+        plate_pos: torch.Tensor,
+        plate_quat: torch.Tensor,
+        start: torch.Tensor | None = None,
+        retries: int = 0,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Joint positions that bring the plate to a pose, as near as limits allow.
 
@@ -258,6 +262,7 @@ class PlateWorld:
             plate_pos: [R, 3] centre of the top face, base frame.
             plate_quat: [R, 4] orientation (x, y, z, w); yaw is kept only where it costs nothing.
             start: [R, M] where to start looking; home if None.
+            retries: How often to push an answer that misses off its saddle; far answers may result.
 
         Returns:
             Joint positions [R, M], always inside the limits, and whether the pose is reached [R].
@@ -271,8 +276,8 @@ class PlateWorld:
             self._ik_kernel,
             dim=rows,
             inputs=[
-                self._chain, self._home, ik.tilt_weight, ik.yaw_weight, ik.home_weight,
-                0.5 * ik.position_tolerance, 0.5 * ik.tilt_tolerance, ik.iterations, 0,
+                self._chain, self._home, ik.tilt_weight, ik.yaw_weight, ik.home_weight, ik.stay_weight,
+                0.5 * ik.position_tolerance, 0.5 * ik.tilt_tolerance, ik.iterations, retries, 0,
                 wp.from_torch(plate_pos.float().contiguous(), dtype=wp.vec3),
                 wp.from_torch(plate_quat.float().contiguous(), dtype=wp.quat),
                 wp.from_torch(start.float().contiguous(), dtype=vec),
