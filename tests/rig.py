@@ -29,7 +29,9 @@ class Spheres:
     impacts: np.ndarray
 
 
-def spheres(n: int, *, pos, vel, spin=0.0, radius=0.03, friction=0.0, static=None, restitution=0.5) -> Spheres:
+def spheres(
+    n: int, *, pos, vel, spin=0.0, radius=0.03, friction=0.0, static=None, restitution=0.5
+) -> Spheres:
     """Broadcast properties to n spheres."""
 
     def vector(value):
@@ -108,9 +110,7 @@ def run(
 
 def normal(tilt: float, azimuth: float) -> np.ndarray:
     """Unit normal of a plate tilted by `tilt` about the horizontal axis at `azimuth`."""
-    return Rotation.from_rotvec(
-        tilt * np.array([np.cos(azimuth), np.sin(azimuth), 0])
-    ).apply([0, 0, 1.0])
+    return Rotation.from_rotvec(tilt * np.array([np.cos(azimuth), np.sin(azimuth), 0])).apply([0, 0, 1.0])
 
 
 def energy(balls: Spheres) -> np.ndarray:

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
-from arms import GANTRY_HOME, fr3_model, gantry_model
 from scipy.spatial.transform import Rotation
 
+from arms import GANTRY_HOME, fr3_model, gantry_model
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CONTROL_IK, CatchingTask
 from dris.env import Env, EnvConfig
@@ -19,7 +19,12 @@ from dris.sim.world import PlateWorld, WorldConfig
 FR3_HOME = CatchingConfig().home
 ARMS = {
     "fr3": (fr3_model, FR3_HOME, CatchingConfig().stiffness, CatchingConfig().damping),
-    "fr3-soft": (fr3_model, FR3_HOME, (120.0, 70, 70, 120, 30, 20, 40), (15.0, 11, 10, 14, 4, 3, 5)),
+    "fr3-soft": (
+        fr3_model,
+        FR3_HOME,
+        (120.0, 70, 70, 120, 30, 20, 40),
+        (15.0, 11, 10, 14, 4, 3, 5),
+    ),
     "gantry": (gantry_model, GANTRY_HOME, (900.0, 300, 300, 60), (120.0, 30, 30, 6)),
 }
 
@@ -185,7 +190,10 @@ def workspace_targets(world, count):
     rng = np.random.default_rng(3)
     low, high = np.array(config.workspace_low), np.array(config.workspace_high)
     position = world.plate_pos[0].numpy() + rng.uniform(low, high, (count, 3))
-    azimuth, size = rng.uniform(0, 2 * np.pi, count), config.max_tilt * np.sqrt(rng.uniform(0, 1, count))
+    azimuth, size = (
+        rng.uniform(0, 2 * np.pi, count),
+        config.max_tilt * np.sqrt(rng.uniform(0, 1, count)),
+    )
     axis = np.c_[np.cos(azimuth), np.sin(azimuth), np.zeros(count)]
     turn = Rotation.from_rotvec(axis * size[:, None]) * Rotation.from_quat(world.plate_quat[0].numpy())
     return torch.tensor(position, dtype=torch.float32), torch.tensor(turn.as_quat(), dtype=torch.float32)
@@ -228,7 +236,10 @@ def test_a_moving_target_seldom_swings_the_elbow():
     """Targets that wander by a centimetre and two degrees: the controller's joints follow smoothly."""
     world = world_for("fr3", ik=CONTROL_IK)
     rng = np.random.default_rng(5)
-    home_pos, home_quat = world.plate_pos[0].numpy(), Rotation.from_quat(world.plate_quat[0].numpy())
+    home_pos, home_quat = (
+        world.plate_pos[0].numpy(),
+        Rotation.from_quat(world.plate_quat[0].numpy()),
+    )
     low, high = np.array(CatchingConfig().workspace_low), np.array(CatchingConfig().workspace_high)
     rows = 300
     offset, tilt = np.zeros((rows, 3)), np.zeros((rows, 2))

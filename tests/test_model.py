@@ -3,8 +3,8 @@
 import mujoco
 import numpy as np
 import pytest
-from arms import GANTRY_XML, fr3_model, gantry_model
 
+from arms import GANTRY_XML, fr3_model, gantry_model
 from dris.sim.model import ModelError, load_arm
 
 
@@ -26,14 +26,10 @@ def test_fr3_without_tool_has_the_published_gravity_and_inertia():
     data = mujoco.MjData(model)
     data.qpos[:] = [0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4]
     mujoco.mj_forward(model, data)
-    np.testing.assert_allclose(
-        data.qfrc_bias, [0, -1.71, -0.64, 18.96, 0.79, 1.59, 0], atol=0.01
-    )
+    np.testing.assert_allclose(data.qfrc_bias, [0, -1.71, -0.64, 18.96, 0.79, 1.59, 0], atol=0.01)
     mass = np.zeros((7, 7))
     mujoco.mj_fullM(model, data, mass)
-    np.testing.assert_allclose(
-        np.diag(mass), [0.694, 1.72, 1.118, 1.029, 0.102, 0.104, 0.074], atol=0.001
-    )
+    np.testing.assert_allclose(np.diag(mass), [0.694, 1.72, 1.118, 1.029, 0.102, 0.104, 0.074], atol=0.001)
 
 
 def test_fr3_limits_are_the_stricter_published_set():

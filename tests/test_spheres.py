@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from rig import GRAVITY, HALF_SIZE, energy, moving, normal, run, spheres, still
 
 SPEEDS = np.geomspace(0.05, 8.0, 24)

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -34,6 +35,7 @@ def load_task(name: str) -> type[Task]:
         assert spec is not None and spec.loader is not None  # holds for any .py file
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
+        sys.path.insert(0, str(path.parent.resolve()))  # it may import its neighbours, as a script may
         spec.loader.exec_module(module)
     else:
         try:
@@ -108,24 +110,30 @@ def play(
 
 
 def bench(
-    what: tyro.conf.Positional[Literal["world"]],
-    sets: int = 128,
+    what: tyro.conf.Positional[Literal["world", "physics"]],
+    sets: int | None = None,
     instances: tuple[int, ...] = (1, 10, 50, 200),
     repeats: int = 5,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
-    """Measure speed, beside peers, in one run on this machine.
+    """Measure speed beside peers, or accuracy, in one run on this machine.
 
     Args:
-        what: world: instance-steps per second of this world, MuJoCo and (if installed) SAPIEN.
+        what: world: speed of this world, MuJoCo and (if installed) SAPIEN; physics: errors of this world
+            against its own substep and against MuJoCo.
         sets: Sets that evolve side by side in this world.
-        instances: Set sizes to measure.
-        repeats: Throws per world and size.
+        instances: Set sizes to measure (world).
+        repeats: Throws per world and size (world).
         json_file: Also write the result to this file.
     """
-    from dris.bench.world import bench_world, table
+    if what == "world":
+        from dris.bench.world import bench_world, table
 
-    result = bench_world(instances, sets, repeats)
+        result = bench_world(instances, sets or 128, repeats)
+    else:
+        from dris.bench.physics import bench_physics, table
+
+        result = bench_physics(sets or 64)
     print(table(result))
     if json_file is not None:
         json_file.write_text(json.dumps(result, indent=2) + "\n")
@@ -134,7 +142,7 @@ def bench(
 
 def main() -> None:
     """Entry point of the command."""
-    verbs = {"check": check, "play": play, "bench": bench}
+    verbs: dict[str, Callable[..., int]] = {"check": check, "play": play, "bench": bench}
     try:
         code = tyro.extras.subcommand_cli_from_dict(
             verbs, description="Domain-Randomized Instance Sets: train on a CPU, deploy zero-shot."

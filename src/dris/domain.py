@@ -25,9 +25,7 @@ class Range:
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             raise ValueError(f"a range must be finite, got [{self.low}, {self.high}]")
         if self.low > self.high:
-            raise ValueError(
-                f"range [{self.low}, {self.high}] is reversed: the lower end must come first"
-            )
+            raise ValueError(f"range [{self.low}, {self.high}] is reversed: the lower end must come first")
 
 
 class Domain(Mapping[str, Range]):

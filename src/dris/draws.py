@@ -50,9 +50,7 @@ def _fill(
 ):
     row, block = wp.tid()
     when = wp.uint32(moments[row]) * wp.uint32(4096) + call
-    a, b, c, d = philox(
-        wp.uint32(block), wp.uint32(sets[row]), wp.uint32(episodes[row]), when, key0, key1
-    )
+    a, b, c, d = philox(wp.uint32(block), wp.uint32(sets[row]), wp.uint32(episodes[row]), when, key0, key1)
     out[row, block, 0] = a
     out[row, block, 1] = b
     out[row, block, 2] = c
@@ -65,9 +63,7 @@ class Draws:
     Successive calls give fresh numbers; the same sequence of calls gives the same numbers again.
     """
 
-    def __init__(
-        self, seed: int, sets: torch.Tensor, episodes: torch.Tensor, moments: torch.Tensor
-    ):
+    def __init__(self, seed: int, sets: torch.Tensor, episodes: torch.Tensor, moments: torch.Tensor):
         """Key the draws.
 
         Args:

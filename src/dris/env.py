@@ -205,8 +205,7 @@ class Env:
         if not bool(torch.isfinite(action).all()):
             bad = int((~torch.isfinite(action)).any(dim=1).nonzero()[0])
             raise ValueError(
-                f"action of set {bad} at step {int(self.steps[bad])} is not finite: "
-                f"{action[bad].tolist()}"
+                f"action of set {bad} at step {int(self.steps[bad])} is not finite: {action[bad].tolist()}"
             )
         if bool(self._finished.any()):
             bad = int(self._finished.nonzero()[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
@@ -34,7 +36,7 @@ class RslVecEnv(VecEnv):
     def step(self, actions: torch.Tensor) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict]:
         """One control step of every set."""
         step = self.env.step(actions)
-        extras = {
+        extras: dict[str, Any] = {
             "time_outs": step.truncated,
             "final_observations": self._tensors(step.observation),
             "log": {f"/reward/{name}": term.mean() for name, term in step.terms.items()},

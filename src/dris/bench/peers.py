@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,9 @@ SAPIEN_STEP_S = 0.01
 
 def run_sapien(scene: Scene) -> PeerRun:
     """One second in SAPIEN (PhysX on the CPU). Needs the extra `bench`."""
-    import sapien
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for Vulkan, which physics does not need
+        import sapien
 
     config = sapien.physx.PhysxSceneConfig()
     config.enable_tgs = True
@@ -164,9 +167,7 @@ def _sapien_arm(sapien: Any, world: Any, scene: Scene) -> Any:
         link.set_name(f"link{i}")
         link.set_joint_name(name)
         in_parent = sapien.Pose(arm.body_pos[i].tolist(), arm.body_quat[i].tolist())
-        link.set_joint_properties(
-            "revolute", [arm.joint_range[i].tolist()], in_parent * to_x, to_x, 0.0, 0.0
-        )
+        link.set_joint_properties("revolute", [arm.joint_range[i].tolist()], in_parent * to_x, to_x, 0.0, 0.0)
         moments, axes = np.linalg.eigh(arm.inertia[i])
         if np.linalg.det(axes) < 0:
             axes[:, 0] *= -1

@@ -1,0 +1,1 @@
+"""The paper's case study: catching a ball on a flat plate."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -99,7 +100,7 @@ def record(
     return Attempt(frames, task.world.radius[which].numpy().copy(), float(np.mean(rewards)), success)
 
 
-def draw(attempt: Attempt, title: str) -> list[np.ndarray]:
+def draw(attempt: Attempt, title: str) -> list[Any]:
     """Pictures [height, width, 3] of every frame."""
     model = _scene()
     data = mujoco.MjData(model)
@@ -114,7 +115,8 @@ def draw(attempt: Attempt, title: str) -> list[np.ndarray]:
             renderer.update_scene(data, camera)
             for centre, radius, below in zip(frame.balls, attempt.radius, frame.below, strict=True):
                 _add_ball(renderer.scene, centre, radius, LOST if below else BALL)
-            text = f"{title}   t = {frame.time_s:4.2f} s   {frame.over.sum()} of {len(frame.over)} over the plate"
+            count = f"{frame.over.sum()} of {len(frame.over)} over the plate"
+            text = f"{title}   t = {frame.time_s:4.2f} s   {count}"
             pictures.append(_caption(renderer.render(), text))
     return pictures
 
@@ -154,7 +156,11 @@ def _scene() -> mujoco.MjModel:
         rgb1=[0.93, 0.95, 0.97], width=64, height=64,
     )  # fmt: skip
     spec.worldbody.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_PLANE, size=[3, 3, 0.1], material="floor", contype=0, conaffinity=0
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[3, 3, 0.1],
+        material="floor",
+        contype=0,
+        conaffinity=0,
     )
     return spec.compile()
 

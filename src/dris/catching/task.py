@@ -22,9 +22,7 @@ from dris.task import Task
 
 # For control: stay near the present posture rather than swing the elbow for the last millimetre, which
 # the next step corrects anyway.
-CONTROL_IK = IkConfig(
-    stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02
-)
+CONTROL_IK = IkConfig(stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02)
 
 
 class CatchingTask(Task):
@@ -210,7 +208,11 @@ def throw(config: CatchingConfig, draws: Draws) -> tuple[torch.Tensor, torch.Ten
         return draws.uniform(1, low=bounds[0], high=bounds[1])[:, 0]
 
     distance, direction = uniform(config.distance), uniform(config.incoming)
-    height, flight, lead = uniform(config.spawn_height), uniform(config.flight_s), uniform(config.lead_s)
+    height, flight, lead = (
+        uniform(config.spawn_height),
+        uniform(config.flight_s),
+        uniform(config.lead_s),
+    )
     radius = config.region_radius * draws.uniform(1)[:, 0].sqrt()  # uniform over the disc
     angle = uniform((0.0, 2 * torch.pi))
     zero = torch.zeros_like(radius)

@@ -1,0 +1,1 @@
+"""The training world: arms, plates and spheres as Warp kernels."""

@@ -154,12 +154,7 @@ def chain_functions(m: int) -> SimpleNamespace:
             momentum = vel * mass + wp.cross(omega, h)
             spin = inertia * omega + wp.cross(h, vel)
             force[i] = acc * mass + wp.cross(alpha, h) + wp.cross(omega, momentum)
-            moment[i] = (
-                inertia * alpha
-                + wp.cross(h, acc)
-                + wp.cross(omega, spin)
-                + wp.cross(vel, momentum)
-            )
+            moment[i] = inertia * alpha + wp.cross(h, acc) + wp.cross(omega, spin) + wp.cross(vel, momentum)
         mass_matrix = mat()
         bias = vec()
         total_force = wp.vec3(0.0, 0.0, 0.0)
@@ -173,9 +168,7 @@ def chain_functions(m: int) -> SimpleNamespace:
             total_moment = total_moment + moment[j]
             total_mass = total_mass + chain.mass[j]
             total_first = total_first + first[j]
-            total_inertia = total_inertia + wp.matrix_from_rows(
-                inertia_x[j], inertia_y[j], inertia_z[j]
-            )
+            total_inertia = total_inertia + wp.matrix_from_rows(inertia_x[j], inertia_y[j], inertia_z[j])
             a = angular[j]
             l = linear[j]
             bias[j] = wp.dot(a, total_moment) + wp.dot(l, total_force)

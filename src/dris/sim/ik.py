@@ -167,9 +167,7 @@ def ik_kernel(m: int):
                 lhs[i, i] = lhs[i, i] + soft * home_weight + stay_weight + damping
             # Hold joints that stand at a limit and are pushed further.
             for i in range(m):
-                held = (q[i] <= chain.lower[i] and rhs[i] < 0.0) or (
-                    q[i] >= chain.upper[i] and rhs[i] > 0.0
-                )
+                held = (q[i] <= chain.lower[i] and rhs[i] < 0.0) or (q[i] >= chain.upper[i] and rhs[i] > 0.0)
                 if held:
                     for j in range(m):
                         lhs[i, j] = 0.0

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
+from numpy.typing import ArrayLike
 
 PLATE = "plate"
 """Name of the site at the centre of the plate's top face (z up) and of the plate's box geom."""
+
+Pose = tuple[np.ndarray, np.ndarray]
+"""Position [3] and quaternion (w, x, y, z) [4]."""
+_HERE: Pose = (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
 class ModelError(ValueError):
@@ -95,18 +100,16 @@ def load_arm(source: str | Path | mujoco.MjModel) -> SerialArm:
     joint_bodies = [body for body in path if model.body_jntnum[body] > 0]
     _refuse_branches(model, joint_bodies)
 
-    frames = {0: (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))}
+    frames = {0: _HERE}
     for body in range(1, model.nbody):
         # Pose of every body in the frame of the nearest joint body above it.
         above = model.body_parentid[body]
-        start = (np.zeros(3), np.array([1.0, 0, 0, 0])) if above in joint_bodies else frames[above]
+        start = _HERE if above in joint_bodies else frames[above]
         frames[body] = _compose(*start, model.body_pos[body], model.body_quat[body])
 
     attached = [_lump(model, body, joint_bodies, frames) for body in joint_bodies]
     joints = [model.body_jntadr[body] for body in joint_bodies]
-    last = (np.zeros(3), np.array([1.0, 0, 0, 0]))
-    if model.site_bodyid[site] != joint_bodies[-1]:
-        last = frames[model.site_bodyid[site]]
+    last = _HERE if model.site_bodyid[site] == joint_bodies[-1] else frames[model.site_bodyid[site]]
     plate_pos, plate_quat = _compose(*last, model.site_pos[site], model.site_quat[site])
 
     return SerialArm(
@@ -122,7 +125,7 @@ def load_arm(source: str | Path | mujoco.MjModel) -> SerialArm:
         ),
         velocity_limit=_numeric(model, "joint_velocity_limit", len(joints)),
         armature=model.dof_armature[joints].copy(),
-        damping=np.asarray(model.dof_damping)[joints].reshape(len(joints), -1)[:, 0].copy(),
+        damping=model.dof_damping[joints].copy(),
         body_pos=np.array([frames[body][0] for body in joint_bodies]),
         body_quat=np.array([frames[body][1] for body in joint_bodies]),
         joint_pos=model.jnt_pos[joints].copy(),
@@ -203,7 +206,7 @@ def _path_to_root(model: mujoco.MjModel, body: int) -> list[int]:
     return path[::-1]
 
 
-def _compose(pos_a, quat_a, pos_b, quat_b) -> tuple[np.ndarray, np.ndarray]:
+def _compose(pos_a: ArrayLike, quat_a: ArrayLike, pos_b: ArrayLike, quat_b: ArrayLike) -> Pose:
     """Pose b, given in frame a, expressed in the frame that a is given in."""
     pos, quat = np.zeros(3), np.zeros(4)
     mujoco.mju_mulPose(
@@ -219,7 +222,9 @@ def _matrix(quat: np.ndarray) -> np.ndarray:
     return matrix.reshape(3, 3)
 
 
-def _lump(model, joint_body: int, joint_bodies: list[int], frames) -> tuple[float, np.ndarray, np.ndarray]:
+def _lump(
+    model: mujoco.MjModel, joint_body: int, joint_bodies: list[int], frames: dict[int, Pose]
+) -> tuple[float, np.ndarray, np.ndarray]:
     """Mass, centre of mass and central inertia of all bodies rigidly attached to a joint's body."""
     parts = []
     for body in range(1, model.nbody):
@@ -228,7 +233,7 @@ def _lump(model, joint_body: int, joint_bodies: list[int], frames) -> tuple[floa
             carrier = model.body_parentid[carrier]
         if carrier != joint_body:
             continue
-        start = (np.zeros(3), np.array([1.0, 0, 0, 0])) if body == joint_body else frames[body]
+        start = _HERE if body == joint_body else frames[body]
         pos, quat = _compose(*start, model.body_ipos[body], model.body_iquat[body])
         axes = _matrix(quat)
         parts.append((model.body_mass[body], pos, axes @ np.diag(model.body_inertia[body]) @ axes.T))

@@ -75,10 +75,21 @@ class PlateWorld:
         torque_clips: [B] joint substeps at a torque limit since the arm was placed.
     """
 
-    def __init__(self, arm: SerialArm, home: tuple[float, ...], sets: int, instances: int, config: WorldConfig):
+    def __init__(
+        self,
+        arm: SerialArm,
+        home: tuple[float, ...],
+        sets: int,
+        instances: int,
+        config: WorldConfig,
+    ):
         """Allocate B = sets arms at `home` and N = instances spheres each, far below the plates."""
         m = arm.num_joints
-        for name, values in (("home", home), ("stiffness", config.stiffness), ("damping", config.damping)):
+        for name, values in (
+            ("home", home),
+            ("stiffness", config.stiffness),
+            ("damping", config.damping),
+        ):
             if len(values) != m:
                 raise ValueError(f"{name} has {len(values)} values for an arm of {m} joints")
         if sets < 1 or instances < 1:
@@ -133,8 +144,7 @@ class PlateWorld:
         """Room for plate poses and velocities at the ends of `substeps` substeps."""
         shape = (self.num_sets, substeps + 1)
         self._samples = {
-            name: torch.zeros(*shape, size, device=self.config.device)
-            for name, (size, _) in _SAMPLES.items()
+            name: torch.zeros(*shape, size, device=self.config.device) for name, (size, _) in _SAMPLES.items()
         }
         self._sample_arrays = [
             wp.from_torch(tensor.unflatten(2, (3, 3)) if kind is wp.mat33 else tensor, dtype=kind)
@@ -212,8 +222,7 @@ class PlateWorld:
         substeps = round(duration_s / self.config.substep_s)
         if substeps < 1 or abs(substeps * self.config.substep_s - duration_s) > 1e-9:
             raise ValueError(
-                f"duration_s must be a multiple of the substep, {self.config.substep_s} s, "
-                f"got {duration_s}"
+                f"duration_s must be a multiple of the substep, {self.config.substep_s} s, got {duration_s}"
             )
         if substeps != self._substeps:
             self._allocate_samples(substeps)

@@ -1,0 +1,259 @@
+"""The case study against the paper's equations, by hand."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.transform import Rotation
+
+from dris import Draws, Env, EnvConfig
+from dris.catching import frames
+from dris.catching.agents import AGENTS
+from dris.catching.settings import GRAVITY, CatchingConfig
+from dris.catching.task import CatchingTask, split, throw
+from dris.sim.contact import EXACT, PAPER
+
+
+def make(sets=4, instances=3, noise=0.0, **config):
+    task = CatchingTask(CatchingConfig(**config))
+    env = Env(task, EnvConfig(sets=sets, instances=instances, noise=noise))
+    return task, env
+
+
+# Frames
+
+
+def test_tilts_are_rotations_about_a_horizontal_axis():
+    rng = np.random.default_rng(0)
+    alpha, beta = rng.uniform(0, 2 * np.pi, 50), rng.uniform(0, np.pi / 4, 50)
+    axis = np.c_[np.cos(alpha), np.sin(alpha), np.zeros(50)]
+    oracle = Rotation.from_rotvec(axis * beta[:, None])
+    tilt = torch.tensor(axis[:, :2] * beta[:, None], dtype=torch.float32)
+    normal = oracle.as_matrix()[:, :, 2]
+    np.testing.assert_allclose(frames.normal_of_tilt(tilt), normal, atol=1e-6)
+    np.testing.assert_allclose(frames.tilt_of_normal(torch.tensor(normal)), tilt, atol=1e-6)
+    np.testing.assert_allclose(frames.quat_of_tilt(tilt), oracle.as_quat(), atol=1e-6)
+    np.testing.assert_allclose(frames.plate_normal(torch.tensor(oracle.as_quat())), normal, atol=1e-6)
+    # n = (sin a sin b, -cos a sin b, cos b)
+    paper = np.c_[np.sin(alpha) * np.sin(beta), -np.cos(alpha) * np.sin(beta), np.cos(beta)]
+    np.testing.assert_allclose(normal, paper, atol=1e-12)
+
+
+def test_level_is_no_tilt_and_no_singularity():
+    level = torch.tensor([[0.0, 0.0, 1.0]])
+    assert frames.tilt_of_normal(level).tolist() == [[0.0, 0.0]]
+    assert frames.quat_of_tilt(torch.zeros(1, 2)).tolist() == [[0, 0, 0, 1]]
+
+
+def test_quaternions_multiply_as_scipy_does():
+    a, b = Rotation.random(20, rng=1), Rotation.random(20, rng=2)
+    product = frames.quat_multiply(torch.tensor(a.as_quat()), torch.tensor(b.as_quat()))
+    np.testing.assert_allclose(
+        Rotation.from_quat(product.numpy()).as_matrix(), (a * b).as_matrix(), atol=1e-9
+    )
+
+
+def test_the_motion_frame_looks_at_the_ball():
+    task, env = make(sets=200, instances=2)
+    states = env.reset().states
+    assert float(states[..., 1].abs().max()) < 1e-5  # in the x-z plane,
+    assert float(states[..., 0].min()) >= 0  # on the positive side of x
+    base = task.world.pos - task.world.plate_pos[:, None]
+    torch.testing.assert_close(states[..., :3].norm(dim=-1), base.norm(dim=-1))
+    torch.testing.assert_close(states[..., 2], base[..., 2])
+    torch.testing.assert_close(states[..., 3:].norm(dim=-1), task.world.vel.norm(dim=-1))
+
+
+# Throws
+
+
+def test_throws_arrive_where_and_when_they_should():
+    config = CatchingConfig()
+    index = torch.arange(5000)
+    offset, velocity = throw(config, Draws(0, index, index * 0, index * 0))
+    # Fly on until the plate's height: 0 = z + v t - g t^2 / 2.
+    z, fall = offset[:, 2], velocity[:, 2]
+    lead = (fall + (fall**2 + 2 * GRAVITY * z).sqrt()) / GRAVITY
+    assert float(lead.min()) >= 0.08 - 1e-4 and float(lead.max()) <= 0.12 + 1e-4
+    arrival = offset[:, :2] + velocity[:, :2] * lead[:, None]
+    radius = arrival.norm(dim=1)
+    assert float(radius.max()) <= 0.2 + 1e-4
+    assert float((radius < 0.1).float().mean()) == pytest.approx(0.25, abs=0.02)  # even over the disc
+    # Fly back by T - lead: thrown from 1 to 2 m away.
+    down = -(fall - GRAVITY * lead)
+    assert float(down.min()) > 4.6 and float(down.max()) < 7.6
+    sideways = velocity[:, :2].norm(dim=1)
+    assert float(sideways.min()) > 0.8 / 1.5 - 1e-3 and float(sideways.max()) < 2.2
+    direction = torch.atan2(-velocity[:, 1], -velocity[:, 0])
+    assert float(direction.abs().max()) < np.pi / 2 + 0.3
+
+
+def test_robots_start_near_home_and_at_rest():
+    task, env = make(sets=2000, instances=1)
+    env.reset()
+    error = task.world.q - task.world.home
+    assert float(error.std()) == pytest.approx(0.02, rel=0.03)
+    assert float(task.world.dq.abs().max()) == 0.0
+    torch.testing.assert_close(task.hold(), task.world.q)
+
+
+def test_presets_combine_materials_as_they_say():
+    nominal = torch.tensor([0.4, 0.7, 0.8])
+    torch.testing.assert_close(PAPER.pair_restitution(nominal), torch.tensor([0.30, 0.45, 0.50]))
+    torch.testing.assert_close(PAPER.pair_friction(torch.tensor([0.1])), torch.tensor([0.05]))
+    assert torch.equal(EXACT.pair_restitution(nominal), nominal)
+    assert PAPER.bounce_speed == 2.0
+    task, env = make(sets=50, instances=20, contact="paper")
+    env.reset()
+    assert float(task.world.restitution.min()) >= 0.30 and float(task.world.restitution.max()) <= 0.45
+    assert bool((task.world.dynamic_friction <= task.world.static_friction).all())
+
+
+# Reward and success
+
+
+def place(task, states, tilt=(0.0, 0.0), radius=0.03):
+    """Put one ball per set at (d, v) in the motion frame of a plate with a given tilt."""
+    sets = len(states)
+    task._states = torch.tensor(states, dtype=torch.float32)[:, None]
+    task.normal = frames.normal_of_tilt(torch.tensor([tilt] * sets, dtype=torch.float32))
+    task.world.radius.fill_(radius)
+
+
+def test_reward_by_hand():
+    task, env = make(sets=6, instances=1)
+    env.reset()
+    place(
+        task,
+        [
+            [0.0, 0, 0.03, 0, 0, 0],  # at rest on the plate
+            [0.0, 0, 0.03, 0.25, 0, 0],  # sideways at eta
+            [0.0, 0, 0.10, 0, 0, -0.5],  # falling: max(-0.5, -0.1) counts
+            [0.0, 0, 0.10, 0, 0, 0.25],  # rising at eta
+            [0.12001, 0, 0.03, 0, 0, 0],  # just outside
+            [0.0, 0, -0.001, 0, 0, 0],  # just below
+        ],
+    )
+    terms = task.reward_terms()
+    e = np.exp(-1)
+    slow = [1.0, 0.5 * e + 0.5, 0.5 + 0.5 * np.exp(-0.16), 0.5 + 0.5 * e, 1.0, 1.0]
+    np.testing.assert_allclose(terms["velocity"][:, 0], slow, rtol=1e-5)
+    assert terms["lost"][:, 0].tolist() == [0, 0, 0, 0, -1, -1]
+
+
+def test_reward_is_taken_along_the_tilted_normal():
+    task, env = make(sets=1, instances=1)
+    env.reset()
+    beta = 0.5
+    # Tilt about y: n = (sin b, 0, cos b). A ball that slides down the plate at 0.25 m/s.
+    downhill = [0.25 * np.cos(beta), 0, -0.25 * np.sin(beta)]
+    place(task, [[0.03 * np.sin(beta), 0, 0.03 * np.cos(beta), *downhill]], tilt=(0.0, beta))
+    np.testing.assert_allclose(task.reward_terms()["velocity"], 0.5 * np.exp(-1) + 0.5, rtol=1e-5)
+    along, across = split(task._states[..., :3], task.normal)
+    assert float(along) == pytest.approx(0.03, abs=1e-6) and float(across) < 1e-4
+
+
+def test_success_needs_plate_touch_and_rest():
+    task, env = make(sets=6, instances=1)
+    env.reset()
+    place(
+        task,
+        [
+            [0.0, 0, 0.03, 0.09, 0, 0],
+            [0.0, 0, 0.03, 0.08, 0, 0.08],  # 0.113 m/s in all
+            [0.0, 0, 0.05, 0, 0, 0],  # at the top of a hop
+            [0.119, 0, 0.03, 0, 0, 0],
+            [0.121, 0, 0.03, 0, 0, 0],
+            [0.0, 0, -0.03, 0, 0, 0],
+        ],
+    )
+    assert task.success()[:, 0].tolist() == [True, False, False, True, False, False]
+
+
+# Action
+
+
+def test_action_becomes_plate_pose():
+    """One action held for a second: the plate ends at its target, tilted as asked."""
+    task, env = make(sets=3, instances=1, joint_noise=0.0)
+    env.reset()
+    tilt = torch.tensor([[0.1, 0.0], [0.0, -0.1], [0.07, 0.07]])
+    delta = torch.tensor([[0.03, 0.0, 0.0], [0.0, 0.03, 0.01], [0.0, 0.0, -0.03]])
+    command, limited = task.command(task.encode(delta, tilt))
+    target = task.world.plate_pos + (task._rotation @ delta[..., None])[..., 0]
+    for _ in range(30):
+        task.advance(command, 0.05)
+    assert not limited.any()
+    torch.testing.assert_close(task.world.plate_pos, target, atol=3e-3, rtol=0)
+    torch.testing.assert_close(task.condition(), tilt, atol=0.01, rtol=0)
+
+
+def test_encode_inverts_decode():
+    task, _ = make()
+    action = 1.4 * torch.rand(100, 5, generator=torch.Generator().manual_seed(0)) - 0.7
+    displacement, tilt, cut = task.decode(action)
+    assert not cut.any()
+    torch.testing.assert_close(task.encode(displacement, tilt), action, atol=1e-5, rtol=0)
+    # The signed square: half an action is a quarter of the way.
+    assert float(task.decode(torch.tensor([[0.5, 0, 0, 0, 0.0]]))[0][0, 0]) == pytest.approx(0.15 / 4)
+
+
+def test_tilt_is_cut_at_a_disc_and_position_at_a_box():
+    task, env = make(sets=1, instances=1)
+    env.reset()
+    _, tilt, cut = task.decode(torch.tensor([[0.0, 0, 0, 1.0, 1.0]]))
+    assert bool(cut) and float(tilt.norm()) == pytest.approx(task.config.max_tilt)
+    low, high = task._low.clone(), task._high.clone()
+    limited = torch.zeros(1, dtype=torch.bool)
+    for _ in range(19):
+        step = env.step(torch.tensor([[1.0, 0.0, 1.0, 0.0, 0.0]]))
+        limited |= step.limited
+    assert bool(limited)
+    assert bool((task.world.plate_pos > low - 0.01).all() and (task.world.plate_pos < high + 0.01).all())
+
+
+def test_no_joint_outruns_its_limit():
+    task, env = make(sets=64, instances=1)
+    env.reset()
+    generator = torch.Generator().manual_seed(0)
+    fastest = torch.zeros(7)
+    for _ in range(20):
+        env.step(2 * torch.rand(64, 5, generator=generator) - 1)
+        fastest = torch.maximum(fastest, task.world.dq.abs().amax(dim=0))
+    assert bool((fastest <= 1.05 * torch.tensor(task.arm.velocity_limit)).all())
+
+
+# Agents
+
+
+def test_agents_rank_as_they_should():
+    """VelTrack beats standing still and moving at random, and none of them solves the task."""
+    reward, success = {}, {}
+    for name, agent_of in AGENTS.items():
+        task, env = make(sets=256, instances=2)
+        observation = env.reset()
+        agent = agent_of(task, 256)
+        total = 0.0
+        for _ in range(task.horizon):
+            step = env.step(agent(observation))
+            observation = step.observation
+            total += float(step.reward.mean()) / task.horizon
+        reward[name], success[name] = total, float(step.success.float().mean())
+    assert reward["veltrack"] > 0.1 > reward["still"] and reward["veltrack"] > reward["random"] + 0.4
+    assert 0.03 < success["veltrack"] < 0.5
+    assert success["still"] < 0.02 and success["random"] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"distance": (2.0, 1.0)}, "distance .* is reversed"),
+        ({"max_tilt": 1.0}, "max_tilt"),
+        ({"contact": "soft"}, "'paper' or 'exact'"),
+        ({"displacement": -0.1}, "displacement must be positive"),
+        ({"joint_speed": 2.0}, "joint_speed"),
+        ({"workspace_low": (0.1, -0.1, -0.1)}, "enclose"),
+    ],
+)
+def test_bad_settings_are_refused(config, message):
+    with pytest.raises(ValueError, match=message):
+        CatchingConfig(**config)

@@ -1,0 +1,88 @@
+"""The command, as a user calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def dris(*arguments, ok=True):
+    out = subprocess.run(
+        [sys.executable, "-c", "from dris.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    if ok:
+        assert out.returncode == 0, out.stderr
+    return out
+
+
+@pytest.mark.parametrize("verb", [(), ("check",), ("play",), ("bench",)])
+def test_help_explains_every_verb(verb):
+    assert "usage" in dris(*verb, "--help").stdout
+
+
+def test_check_passes_the_example():
+    out = dris("check", "examples/own_task.py:CraneTask").stdout
+    assert "11 of 11 promises kept" in out and "rope" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nonsense", "write package.module:Class"),
+        ("no.such.module:Task", "cannot import 'no.such.module'"),
+        ("missing.py:Task", "there is no file missing.py"),
+        ("examples/own_task.py:Crate", "has no Task 'Crate'; it has: Task, CraneTask"),
+    ],
+)
+def test_check_says_what_is_wrong_with_a_name(name, message):
+    out = dris("check", name, ok=False)
+    assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
+
+
+def test_check_fails_a_broken_task(tmp_path):
+    broken = tmp_path / "idle.py"
+    broken.write_text(
+        (ROOT / "tests" / "fakes.py").read_text()
+        + """
+class Idle(LineTask):
+    def __init__(self):
+        super().__init__()
+        self.domain = Domain({"gain": Range(1.0, 2.0, ""), "colour": Range(0.0, 1.0, "")})
+"""
+    )
+    out = dris("check", f"{broken}:Idle", ok=False)
+    assert out.returncode == 1 and "'colour' has no effect" in out.stdout
+
+
+def test_play_writes_a_video_and_a_picture(tmp_path):
+    import imageio.v2 as imageio
+
+    out = dris("play", "--agent", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
+    assert "of the set caught" in out.stdout
+    picture = imageio.imread(tmp_path / "still-paper-1.png")
+    assert picture.shape == (720, 1440, 3) and picture.std() > 20
+    orange = (picture[..., 0] > 200) & (picture[..., 1].astype(int) - picture[..., 2] > 60)
+    assert orange.sum() > 200  # balls are to be seen
+    with imageio.get_reader(tmp_path / "still-paper-1.mp4") as reader:
+        frames = [frame for frame in reader]  # list() would ask a stream for its length
+    assert len(frames) == 101
+    assert np.abs(frames[0].astype(int) - frames[-1]).mean() > 0.2
+
+
+def test_bench_writes_ratios_by_instances(tmp_path):
+    file = tmp_path / "bench.json"
+    out = dris("bench", "world", "--sets", 16, "--instances", 1, 20, "--repeats", 2, "--json", file)
+    result = json.loads(file.read_text())
+    assert set(result["ratio_to_mujoco"]) == {"1", "20"}
+    assert "mujoco" in out.stdout
+    for rows in result["worlds"].values():
+        assert 0.3 <= rows["20"]["touched"] <= 1.0  # every world really has balls meet the plate
+        assert rows["20"]["instance_seconds_per_second"] > 0
+    # A ratio in one run, with a wide margin: full size gives hundreds.
+    assert result["ratio_to_mujoco"]["20"] > 10

@@ -1,0 +1,130 @@
+"""The world as a whole: independence, determinism, resampling, limits, memory."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from dris import Env, EnvConfig
+from dris.catching.settings import CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.sim.world import PlateWorld, WorldConfig
+
+
+def episode(sets=4, instances=6, threads=1, contact="paper", select=None):
+    task = CatchingTask(CatchingConfig(threads=threads, contact=contact))
+    env = Env(task, EnvConfig(sets=sets, instances=instances, seed=3))
+    env.reset()
+    if select is not None:
+        task.world.gather(select)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(20):
+        action = 0.6 * torch.rand(1, 5, generator=generator) - 0.3
+        env.step(action.expand(sets, 5))
+    return task.world
+
+
+@pytest.mark.parametrize("contact", ["paper", "exact"])
+def test_an_instance_alone_and_among_200_follows_the_same_bits(contact):
+    alone, among = episode(instances=1, contact=contact), episode(instances=200, contact=contact)
+    assert bool((among.impacts > 0).any())
+    for name in ("pos", "vel", "spin", "mode", "impacts"):
+        assert torch.equal(getattr(alone, name), getattr(among, name)[:, :1])
+    assert torch.equal(alone.q, among.q)
+
+
+def test_permuting_instances_permutes_results_and_nothing_else():
+    order = torch.stack([torch.randperm(6, generator=torch.Generator().manual_seed(k)) for k in range(4)])
+    plain, permuted = episode(), episode(select=order)
+    for name in ("pos", "vel", "spin"):
+        expected = torch.gather(getattr(plain, name), 1, order[..., None].expand(-1, -1, 3))
+        assert torch.equal(getattr(permuted, name), expected)
+    assert torch.equal(permuted.q, plain.q)
+
+
+def test_resampling_copies_instances():
+    twice = episode(select=torch.tensor([[0, 0, 0, 3, 3, 5]] * 4))
+    assert torch.equal(twice.pos[:, 0], twice.pos[:, 2]) and torch.equal(
+        twice.radius[:, 3], twice.radius[:, 4]
+    )
+
+
+def test_threads_and_batch_size_change_no_bit():
+    one, two, many = (
+        episode(sets=4, threads=1),
+        episode(sets=4, threads=2),
+        episode(sets=9, threads=2),
+    )
+    assert torch.equal(one.pos, two.pos) and torch.equal(one.q, two.q)
+    assert torch.equal(one.pos, many.pos[:4]) and torch.equal(one.q, many.q[:4])
+
+
+def small_world(**config):
+    settings = CatchingConfig()
+    task = CatchingTask()
+    return PlateWorld(
+        task.arm, settings.home, 1, 2,
+        WorldConfig(**{"stiffness": settings.stiffness, "damping": settings.damping, "bounce_speed": 0.01, **config}),
+    )  # fmt: skip
+
+
+def spheres(**changes):
+    ones = torch.ones(1, 2)
+    vectors = {"pos": torch.zeros(1, 2, 3), "vel": torch.zeros(1, 2, 3)}
+    scalars = {"radius": 0.03, "static_friction": 0.1, "dynamic_friction": 0.05, "restitution": 0.5}
+    return vectors | {name: ones * changes.get(name, value) for name, value in scalars.items()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"radius": -0.01}, "radius must be positive, got -0.0"),
+        ({"restitution": 1.2}, r"restitution must lie in \[0, 1\]"),
+        ({"dynamic_friction": 0.2}, "0 <= dynamic <= static"),
+    ],
+)
+def test_impossible_spheres_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small_world().place_spheres(torch.arange(1), **spheres(**changes))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"stiffness": (-1.0,) * 7}, "stiffness must be finite and not negative"),
+        ({"stiffness": (1.0,) * 6}, "stiffness has 6 values for an arm of 7 joints"),
+        ({"substep_s": 0.1}, "substep_s must lie"),
+        ({"threads": 0}, "threads"),
+        ({"bounce_speed": 0.0}, "bounce_speed"),
+    ],
+)
+def test_impossible_worlds_are_refused(config, message):
+    with pytest.raises(ValueError, match=message):
+        small_world(**config)
+
+
+def test_a_duration_must_be_whole_substeps():
+    world = small_world()
+    with pytest.raises(ValueError, match="multiple of the substep, 0.005 s, got 0.012"):
+        world.advance(world.home[None], 0.012)
+
+
+def test_128_sets_of_200_fit_in_300_mb():
+    script = """
+import resource, torch
+from dris import Env, EnvConfig
+from dris.catching.task import CatchingTask
+import gymnasium, tensordict
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+small = Env(CatchingTask(), EnvConfig(sets=1, instances=1))
+small.reset(); small.step(torch.zeros(1, 5))  # kernels are loaded: what follows is the world's own
+before = peak()
+env = Env(CatchingTask(), EnvConfig(sets=128, instances=200))
+env.reset()
+for _ in range(20):
+    env.step(torch.zeros(128, 5))
+print(peak() - before)
+"""
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(out.stdout) < 300
