@@ -1,8 +1,8 @@
 """A task of your own, in plain torch: a crane that carries loads without swing.
 
 A trolley runs on a rail and a load hangs from it on a rope. The action is the trolley's acceleration.
-Rope length, air drag and the lag of the load's own weight are unknown: N loads with different values
-hang from the same trolley at once, and one action has to suit them all.
+Rope length and air drag are unknown: N loads with different values hang from the same trolley at once,
+and one action has to suit them all.
 
     dris check examples/own_task.py:CraneTask
 """

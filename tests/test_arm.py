@@ -100,7 +100,7 @@ def test_plate_pose_and_velocity_match_mujoco(name):
     np.testing.assert_allclose(world.plate_vel[0], twist[3:], atol=1e-5)
 
 
-def mujoco_episode(model, home, commands, stiffness, damping, h=0.00025):
+def mujoco_episode(model, home, commands, stiffness, damping, lead=np.inf, h=0.00025):
     """The torque law once a step in MuJoCo; joint and plate positions every 50 ms."""
     model.opt.timestep = h
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -112,7 +112,8 @@ def mujoco_episode(model, home, commands, stiffness, damping, h=0.00025):
     for command in commands:
         for _ in range(round(0.05 / h)):
             mujoco.mj_forward(model, data)
-            wish = stiffness * (command - data.qpos) - damping * data.qvel + data.qfrc_bias
+            error = np.clip(command - data.qpos, -lead, lead)
+            wish = stiffness * error - damping * data.qvel + data.qfrc_bias
             data.qfrc_applied[:] = np.clip(wish, -limit, limit)
             clipped += int((np.abs(wish) > limit).sum())
             mujoco.mj_step(model, data)
@@ -144,7 +145,7 @@ def random_commands(name, episodes):
 def test_a_second_of_random_commands_follows_mujoco(name):
     make, home, stiffness, damping = ARMS[name]
     episodes = 4
-    world = world_for(name, sets=episodes)
+    world = world_for(name, sets=episodes, joint_speed=None if name == "gantry" else 0.8)
     commands = random_commands(name, episodes)
     joints, plates = [], []
     for command in commands:
@@ -153,7 +154,8 @@ def test_a_second_of_random_commands_follows_mujoco(name):
         plates.append(world.plate_pos.numpy().copy())
     clipped = 0
     for e in range(episodes):
-        oracle = mujoco_episode(make(), home, commands[:, e], np.array(stiffness), np.array(damping))
+        gains = np.array(stiffness), np.array(damping)
+        oracle = mujoco_episode(make(), home, commands[:, e], *gains, lead=world.lead.numpy())
         rms = np.sqrt(((np.array(joints)[:, e] - oracle[0]) ** 2).mean(axis=0))
         off = np.linalg.norm(np.array(plates)[:, e] - oracle[1], axis=1)
         clipped += oracle[2]
@@ -171,12 +173,13 @@ def test_torque_rate_limit_slows_the_torque():
         world = world_for("fr3", torque_rate=rate)
         world.advance(step, 0.005)
         torques[rate] = float(world.torque[0, 0])
-    assert torques[1000.0] == pytest.approx(5.0, abs=1e-3)  # 1 Nm per ms over 5 ms
+    assert torques[1000.0] == pytest.approx(5.0, abs=1e-3)  # joint 1 bears no gravity: 1 Nm per ms
     assert torques[None] > 50
 
 
-def test_at_rest_the_torque_is_gravity():
-    world, model = world_for("fr3"), fr3_model()
+@pytest.mark.parametrize("torque_rate", [None, 1000.0])
+def test_at_rest_the_torque_is_gravity(torque_rate):
+    world, model = world_for("fr3", torque_rate=torque_rate), fr3_model()
     world.advance(torch.tensor([FR3_HOME]), 0.05)
     data = mujoco.MjData(model)
     data.qpos[:] = FR3_HOME

@@ -147,3 +147,19 @@ def test_a_shifted_domain_is_drawn_from():
     env = Env(task, EnvConfig(sets=2, instances=50), domain=task.domain.shifted(gain=(5.0, 6.0)))
     env.reset()
     assert float(task.gain.min()) >= 5.0
+
+
+def test_reset_takes_indices_or_a_mask_and_nothing_else():
+    _, env = make(sets=4)
+    _, twin = make(sets=4)
+    env.reset()
+    twin.reset()
+    mask = torch.tensor([True, False, True, False])
+    assert torch.equal(env.reset(mask).states, twin.reset(torch.tensor([0, 2])).states)
+    assert env.episodes.tolist() == [2, 1, 2, 1]
+    for bad in (torch.tensor([4]), torch.tensor([-1]), torch.tensor([1, 1])):
+        with pytest.raises(ValueError, match="different indices in 0 to 3"):
+            env.reset(bad)
+    with pytest.raises(ValueError, match=r"shape \(4,\)"):
+        env.reset(torch.tensor([True]))
+    assert env.episodes.tolist() == [2, 1, 2, 1]

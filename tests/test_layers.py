@@ -14,14 +14,16 @@ ROOMS = [
     ["task"],
     ["env"],
     ["check", "adapters"],
+    ["encoder"],
+    ["policy"],
     ["sim"],
     ["catching"],
     ["bench"],
     ["cli"],
 ]
-CORE = {"runtime", "draws", "domain", "task", "env", "check", "adapters", "sim"}
-LINES = 320
-"""About 300; tests of behaviour are worth more than the last twenty lines."""
+CORE = {"runtime", "draws", "domain", "task", "env", "check", "adapters", "encoder", "policy", "sim"}
+LINES = 350
+"""About 300, with room for docstrings."""
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -50,6 +50,20 @@ def test_resampling_copies_instances():
     )
 
 
+def test_delays_that_cut_the_step_elsewhere_change_no_bit():
+    """Other sets' delays cut the interval into other pieces: a set must not notice."""
+    ends = []
+    for sets in (4, 40):
+        task = CatchingTask(CatchingConfig(contact="exact"))
+        env = Env(task, EnvConfig(sets=sets, instances=20, seed=3, delay_s=(0.0, 0.08)))
+        env.reset()
+        generator = torch.Generator().manual_seed(1)
+        for _ in range(20):
+            env.step((0.6 * torch.rand(1, 5, generator=generator) - 0.3).expand(sets, 5))
+        ends.append((task.world.pos[:4].clone(), task.world.q[:4].clone()))
+    assert torch.equal(ends[0][0], ends[1][0]) and torch.equal(ends[0][1], ends[1][1])
+
+
 def test_threads_and_batch_size_change_no_bit():
     one, two, many = (
         episode(sets=4, threads=1),
@@ -102,6 +116,17 @@ def test_impossible_spheres_are_refused(changes, message):
 def test_impossible_worlds_are_refused(config, message):
     with pytest.raises(ValueError, match=message):
         small_world(**config)
+
+
+def test_impossible_speeds_are_refused_or_become_nan_but_never_hang():
+    world = small_world()
+    with pytest.raises(ValueError, match="must be finite"):
+        world.place_spheres(torch.arange(1), **(spheres() | {"vel": torch.full((1, 2, 3), torch.inf)}))
+    start = world.plate_pos[:, None] + torch.tensor([0.0, 0.0, 0.1])
+    fast = spheres() | {"pos": start.expand(1, 2, 3), "vel": torch.tensor([0.0, 0.0, -1e8]).expand(1, 2, 3)}
+    world.place_spheres(torch.arange(1), **fast)
+    world.advance(world.home[None], 0.05)
+    assert not torch.isfinite(world.pos).all()
 
 
 def test_a_duration_must_be_whole_substeps():

@@ -6,6 +6,7 @@ that changing it changes what happens: randomization that has no effect is the c
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,10 +28,11 @@ class TaskError(AssertionError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of one check: its sentence, and what was wrong, empty if nothing was."""
+    """Outcome of one check: its sentence, what was wrong (empty if nothing was), and what was measured."""
 
     promise: str
     problem: str
+    detail: str = ""
 
 
 def _require(condition: bool | torch.Tensor, message: str) -> None:
@@ -45,14 +47,36 @@ def _actions(task: Task, sets: int, seed: int = 0) -> torch.Tensor:
     return draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0).transpose(0, 1)
 
 
+def _outcome(task: Task) -> torch.Tensor:
+    """All that a task says of its instances [B, N, ...]: states, reward terms, success, condition."""
+    states = task.states()
+    scalars = (*task.reward_terms().values(), task.success().float())
+    parts = [states, *(scalar[..., None] for scalar in scalars)]
+    if task.condition_size:
+        parts.append(task.condition()[:, None].expand(-1, states.shape[1], -1))
+    return torch.cat(parts, dim=-1)
+
+
+def _same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    """Two paths agree bit for bit as far as both go (a set may end its episode earlier)."""
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=False))
+
+
 def _episode(make: MakeTask, sets: int, instances: int, seed: int = 7) -> list[torch.Tensor]:
-    """States [B, N, S] at the start and after every step of an episode with random actions."""
+    """Outcomes at the start and after every step of an episode with random actions."""
     task = make()
     env = Env(task, EnvConfig(sets=sets, instances=instances, seed=seed))
-    path = [env.reset().states]
-    for action in _actions(task, sets):
+    return _go_on(env, _actions(task, sets))
+
+
+def _go_on(env: Env, actions: torch.Tensor) -> list[torch.Tensor]:
+    """Outcomes of a new episode of all sets, until one of them ends."""
+    task = env.task
+    env.reset()
+    path = [_outcome(task)]
+    for action in actions:
         step = env.step(action)
-        path.append(step.observation.states)
+        path.append(_outcome(task))
         if bool(step.done.any()):
             break
     return path
@@ -79,12 +103,18 @@ def sizes_are_as_declared(make: MakeTask) -> None:
     }
     for name, (tensor, shape) in found.items():
         _require(tuple(tensor.shape) == shape, f"{name} has shape {tuple(tensor.shape)}, not {shape}")
-    _require(task.success().dtype == torch.bool, "success() must be boolean")
+        kind = torch.bool if name in ("success()", "command()[1]") else torch.float32
+        _require(tensor.dtype == kind, f"{name} is {tensor.dtype}, not {kind}")
+    _require(len(task.reward_terms()) > 0, "reward_terms() is empty: give the reward at least one term")
+    ended = task.terminated()
+    _require(tuple(ended.shape) in ((sets,), (1,)), f"terminated() has shape {tuple(ended.shape)}")
+    _require(ended.dtype == torch.bool, "terminated() must be boolean")
 
 
 def all_instances_start_alike(make: MakeTask) -> None:
     """Instances of a set differ in their parameters, not in their first state."""
-    first = _episode(make, sets=3, instances=5)[0]
+    task = make()
+    first = Env(task, EnvConfig(sets=3, instances=5, seed=7)).reset().states
     _require((first == first[:, :1]).all(), "states() differ between instances at the start")
 
 
@@ -115,22 +145,22 @@ def an_episode_lasts_its_horizon(make: MakeTask) -> None:
 def the_same_seed_gives_the_same_bits(make: MakeTask) -> None:
     """Two runs with one seed agree bit for bit, two seeds do not."""
     one, two = _episode(make, 3, 4), _episode(make, 3, 4)
-    _require(all(torch.equal(a, b) for a, b in zip(one, two, strict=True)), "two runs differ")
+    _require(_same(one, two), "two runs differ")
     _require(not torch.equal(one[-1], _episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
 
 
 def a_set_does_not_depend_on_the_others(make: MakeTask) -> None:
     """The first sets of many are bit-identical to the same sets alone."""
     few, many = _episode(make, 2, 3), _episode(make, 5, 3)
-    same = all(torch.equal(a, b[:2]) for a, b in zip(few, many, strict=True))
-    _require(same, "states of sets 0 and 1 change when there are five sets instead of two")
+    same = _same(few, [outcome[:2] for outcome in many])
+    _require(same, "states or rewards of sets 0 and 1 change when there are five sets instead of two")
 
 
 def an_instance_does_not_depend_on_the_others(make: MakeTask) -> None:
     """The first instances of a large set are bit-identical to a smaller set's (paper, Eq. 5)."""
     few, many = _episode(make, 2, 1), _episode(make, 2, 40)
-    same = all(torch.equal(a, b[:, :1]) for a, b in zip(few, many, strict=True))
-    _require(same, "states of instance 0 change when its set has 40 instances instead of one")
+    same = _same(few, [outcome[:, :1] for outcome in many])
+    _require(same, "states or rewards of instance 0 change when its set has 40 instances instead of one")
 
 
 def permuting_instances_permutes_results(make: MakeTask) -> None:
@@ -147,21 +177,47 @@ def permuting_instances_permutes_results(make: MakeTask) -> None:
         task.begin(index, parameters, draws)
         for action in _actions(task, sets):
             task.advance(task.command(action)[0], task.step_s)
-        ends.append(task.states())
-    _require(torch.equal(ends[0][:, order], ends[1]), "permuted parameters give other states")
+        ends.append(_outcome(task))
+    _require(torch.equal(ends[0][:, order], ends[1]), "permuted parameters give other states or rewards")
 
 
 def a_partial_reset_leaves_the_others_alone(make: MakeTask) -> None:
     """Beginning anew in one set changes nothing in another."""
-    task = make()
-    env = Env(task, EnvConfig(sets=3, instances=2))
-    env.reset()
-    step = env.step(_actions(task, 3)[0])
-    after = env.reset(torch.tensor([1])).states
-    for untouched in (0, 2):
-        same = torch.equal(after[untouched], step.observation.states[untouched])
-        _require(same, f"resetting set 1 changed the states of set {untouched}")
-    _require(not torch.equal(after[1], step.observation.states[1]), "reset did not change set 1")
+    paths = []
+    for partial in (False, True):
+        task = make()
+        env = Env(task, EnvConfig(sets=3, instances=2))
+        env.reset()
+        actions = _actions(task, 3)
+        env.step(actions[0])
+        before = task.states()
+        if partial:
+            changed = env.reset(torch.tensor([1])).states[1]
+            _require(not torch.equal(changed, before[1]), "reset did not change set 1")
+        env.step(actions[1])  # physics that was overwritten shows one step later
+        paths.append(_outcome(task)[[0, 2]])
+    _require(torch.equal(*paths), "resetting set 1 changed what becomes of sets 0 and 2")
+
+
+def an_episode_leaves_nothing_behind(make: MakeTask) -> None:
+    """The second episode of a set does not depend on what was done in its first."""
+    ends = []
+    for sign in (1.0, -1.0):
+        task = make()
+        env = Env(task, EnvConfig(sets=2, instances=2))
+        actions = _actions(task, 2)
+        _go_on(env, sign * actions)
+        ends.append(_go_on(env, actions))
+    _require(_same(*ends), "the second episode depends on the first one's actions: clear it in begin()")
+
+
+def actions_have_an_effect(make: MakeTask) -> None:
+    """What is done changes what happens."""
+    ends = []
+    for sign in (1.0, -1.0):
+        task = make()
+        ends.append(_go_on(Env(task, EnvConfig(sets=8, instances=1)), sign * _actions(task, 8)))
+    _require(not _same(*ends), "opposite actions give the same states and rewards")
 
 
 def a_step_can_be_cut(make: MakeTask) -> None:
@@ -183,14 +239,16 @@ def a_step_can_be_cut(make: MakeTask) -> None:
     _require(off < 0.05, f"cutting a step changes the states by {float(off):.3g} noise deviations")
 
 
-def every_parameter_has_an_effect(make: MakeTask) -> None:
-    """The audit: raises a TaskError that names a parameter without effect."""
-    for name, effect in audit(make).items():
+def every_parameter_has_an_effect(make: MakeTask) -> str:
+    """The audit: raises a TaskError that names a parameter without effect; returns the effects."""
+    effects = audit(make)
+    for name, effect in effects.items():
         _require(
             effect >= LEAST_EFFECT,
             f"domain parameter '{name}' has no effect: from one end of its range to the other, states "
             f"move by {effect:.2g} standard deviations of observation noise (least: {LEAST_EFFECT})",
         )
+    return "in noise deviations: " + ", ".join(f"{name} {effect:.1f}" for name, effect in effects.items())
 
 
 def audit(make: MakeTask, sets: int = 64) -> dict[str, float]:
@@ -221,7 +279,16 @@ def audit(make: MakeTask, sets: int = 64) -> dict[str, float]:
     return effects
 
 
-PROMISES: tuple[Callable[[MakeTask], None], ...] = (
+def it_can_be_built_and_begun(make: MakeTask) -> None:
+    """The task is made without arguments, has all methods and attributes, and starts an episode."""
+    task = make()
+    missing = [name for name in Task.__annotations__ if not hasattr(task, name)]
+    _require(not missing, f"the task has no {', '.join(missing)}; see dris.task.Task for what they mean")
+    Env(task, EnvConfig(sets=2, instances=2)).reset()
+
+
+PROMISES: tuple[Callable[[MakeTask], str | None], ...] = (
+    it_can_be_built_and_begun,
     sizes_are_as_declared,
     all_instances_start_alike,
     nothing_returned_is_reused,
@@ -231,19 +298,30 @@ PROMISES: tuple[Callable[[MakeTask], None], ...] = (
     an_instance_does_not_depend_on_the_others,
     permuting_instances_permutes_results,
     a_partial_reset_leaves_the_others_alone,
+    an_episode_leaves_nothing_behind,
+    actions_have_an_effect,
     a_step_can_be_cut,
     every_parameter_has_an_effect,
 )
 
 
 def check_task(make: MakeTask) -> list[Verdict]:
-    """Ask a task for all its promises. `make` builds a fresh task each time it is called."""
-    verdicts = []
+    """Ask a task for all its promises; only the first, if it cannot even begin.
+
+    Args:
+        make: Builds a fresh task each time it is called, for instance the class itself.
+    """
+    verdicts: list[Verdict] = []
     for promise in PROMISES:
+        problem, detail = "", None
         try:
-            promise(make)
-            problem = ""
-        except Exception as error:  # noqa: BLE001 - a user's task may fail in any way: report it
-            problem = str(error) if isinstance(error, TaskError) else f"{type(error).__name__}: {error}"
-        verdicts.append(Verdict(promise.__name__.replace("_", " "), problem))
+            detail = promise(make)
+        except TaskError as error:
+            problem = str(error)
+        except Exception as error:  # a user's task may fail in any way: say where, and go on
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            problem = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+        verdicts.append(Verdict(promise.__name__.replace("_", " "), problem, detail or ""))
+        if problem and promise is it_can_be_built_and_begun:
+            break
     return verdicts

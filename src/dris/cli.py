@@ -41,10 +41,14 @@ def load_task(name: str) -> type[Task]:
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
-            raise ValueError(f"cannot import '{module_name}': {error}") from error
+            hint = f"; for a file write {module_name}.py:{class_name}"
+            raise ValueError(f"cannot import '{module_name}': {error}{hint}") from error
     task = getattr(module, class_name, None)
     if not (isinstance(task, type) and issubclass(task, Task)):
-        found = [n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, Task)]
+        found = [
+            n for n, v in vars(module).items()
+            if isinstance(v, type) and issubclass(v, Task) and v is not Task
+        ]  # fmt: skip
         raise ValueError(f"{module_name} has no Task '{class_name}'; it has: {', '.join(found) or 'none'}")
     return task
 
@@ -55,19 +59,14 @@ def check(task: tyro.conf.Positional[str] = CATCHING) -> int:
     Args:
         task: package.module:Class or path/file.py:Class, built without arguments.
     """
-    from dris.check import audit, check_task
+    from dris.check import check_task
 
-    make = load_task(task)
-    verdicts = check_task(make)
+    verdicts = check_task(load_task(task))
     for verdict in verdicts:
         print(f"{'FAILED' if verdict.problem else 'ok':>6}  {verdict.promise}")
-        if verdict.problem:
-            print(f"        {verdict.problem}")
+        if verdict.problem or verdict.detail:
+            print(f"        {verdict.problem or verdict.detail}")
     failed = sum(bool(verdict.problem) for verdict in verdicts)
-    if not failed:
-        print("effect of each domain parameter, in standard deviations of observation noise:")
-        for name, effect in audit(make).items():
-            print(f"{effect:>8.1f}  {name}")
     print(f"{len(verdicts) - failed} of {len(verdicts)} promises kept")
     return 1 if failed else 0
 
@@ -76,7 +75,7 @@ def play(
     agent: Literal["still", "random", "veltrack"] = "veltrack",
     contact: Literal["paper", "exact"] = "paper",
     instances: int = 50,
-    seed: int = 0,
+    seed: int = 3,
     noise: float = 0.0,
     out: Path = Path("runs/play"),
 ) -> int:
@@ -104,7 +103,8 @@ def play(
     attempt = record(task, AGENTS[agent], config)
     title = f"{agent}, contact '{contact}', N = {instances}, seed {seed}"
     video, picture = save(attempt, title, out, f"{agent}-{contact}-{seed}")
-    print(f"{title}: {attempt.success:.0%} of the set caught, mean reward {attempt.reward:.2f} a step")
+    caught = f"{attempt.success:.0%} of the set caught (on the plate and slower than 0.1 m/s at the end)"
+    print(f"{title}: {caught}, mean reward {attempt.reward:.2f} a step")
     print(f"video    {video}\npicture  {picture}")
     return 0
 
@@ -126,14 +126,18 @@ def bench(
         repeats: Throws per world and size (world).
         json_file: Also write the result to this file.
     """
+    if repeats < 1 or not instances:
+        raise ValueError("bench needs at least one repeat and one set size")
+    if json_file is not None and not json_file.parent.is_dir():
+        raise ValueError(f"there is no folder {json_file.parent} to write {json_file.name} to")
     if what == "world":
         from dris.bench.world import bench_world, table
 
-        result = bench_world(instances, sets or 128, repeats)
+        result = bench_world(instances, 128 if sets is None else sets, repeats)
     else:
         from dris.bench.physics import bench_physics, table
 
-        result = bench_physics(sets or 64)
+        result = bench_physics(64 if sets is None else sets)
     print(table(result))
     if json_file is not None:
         json_file.write_text(json.dumps(result, indent=2) + "\n")
@@ -145,9 +149,10 @@ def main() -> None:
     verbs: dict[str, Callable[..., int]] = {"check": check, "play": play, "bench": bench}
     try:
         code = tyro.extras.subcommand_cli_from_dict(
-            verbs, description="Domain-Randomized Instance Sets: train on a CPU, deploy zero-shot."
+            verbs, description="Domain-Randomized Instance Sets: N worlds at once under one shared action."
         )
-    except (ValueError, KeyError, ImportError) as error:
-        print(f"dris: {error.args[0] if error.args else error}", file=sys.stderr)
+    except (ValueError, KeyError, ImportError, OSError) as error:
+        words = error.args[0] if isinstance(error, KeyError) else error  # str() would quote a KeyError
+        print(f"dris: {words}", file=sys.stderr)
         code = 2
     sys.exit(code)

@@ -6,6 +6,7 @@ noise, execution error and delay. Episodes end by truncation, so learners bootst
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -115,7 +116,7 @@ class Env:
         """[B] episodes each set has begun; with `seed`, all that later draws depend on."""
         self._finished = torch.ones(config.sets, dtype=torch.bool)
         self._delay_substeps = torch.zeros(config.sets, dtype=torch.long)
-        longest = round(config.delay_s[1] / task.substep_s)
+        longest = math.ceil(config.delay_s[1] / task.substep_s)
         self._per_step = round(task.step_s / task.substep_s)
         if abs(self._per_step * task.substep_s - task.step_s) > 1e-9:
             raise ValueError(f"substep_s {task.substep_s} does not divide step_s {task.step_s}")
@@ -127,8 +128,12 @@ class Env:
         return Draws(self.config.seed, sets, self.episodes[sets], moments)
 
     def reset(self, sets: torch.Tensor | None = None) -> Observation:
-        """Start new episodes in some sets [R] (all if None) and observe every set."""
-        sets = self._every if sets is None else sets
+        """Start new episodes in some sets (all if None) and observe every set.
+
+        Args:
+            sets: Indices [R], each once, or a mask [B] such as `step.done`.
+        """
+        sets = self._every if sets is None else self._indices(sets)
         self.episodes[sets] += 1
         self.steps[sets] = 0
         self._finished[sets] = False
@@ -141,6 +146,18 @@ class Env:
         self._pending[:, sets] = self.task.hold()[sets]
         return self._observe(self.task.states())
 
+    def _indices(self, sets: torch.Tensor) -> torch.Tensor:
+        """Set indices from indices or from a mask, checked."""
+        count = self.config.sets
+        if sets.dtype == torch.bool:
+            if tuple(sets.shape) != (count,):
+                raise ValueError(f"a mask of sets has shape ({count},), got {tuple(sets.shape)}")
+            return sets.nonzero()[:, 0]
+        inside = (sets >= 0) & (sets < count)
+        if sets.dim() != 1 or not bool(inside.all()) or len(sets.unique()) != len(sets):
+            raise ValueError(f"sets must be different indices in 0 to {count - 1}, got {sets.tolist()}")
+        return sets
+
     def step(self, action: torch.Tensor) -> Step:
         """Apply one action per set [B, A] and let every instance evolve for one control step.
 
@@ -149,7 +166,7 @@ class Env:
             DivergedError: A state or reward is not finite.
         """
         self._check_action(action)
-        bounded = action.clamp(-1.0, 1.0)
+        bounded = action.float().clamp(-1.0, 1.0)
         command, limited = self.task.command(bounded)
         limited = limited | (bounded != action).any(dim=1)
         if self.config.execution_error > 0:

@@ -5,6 +5,7 @@ Observations are dictionaries: the state set (N, S) and its condition (C,). Need
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -33,10 +34,6 @@ def _arrays(observation: Observation) -> dict[str, np.ndarray]:
     return {"states": observation.states.numpy(), "condition": observation.condition.numpy()}
 
 
-def _seeded(task: Task, config: EnvConfig, seed: int | None) -> Env:
-    return Env(task, config if seed is None else EnvConfig(**{**vars(config), "seed": seed}))
-
-
 class GymVectorEnv(VectorEnv):
     """B sets as a Gymnasium vector environment. Sets that end begin anew in the same step.
 
@@ -44,7 +41,7 @@ class GymVectorEnv(VectorEnv):
     in `info["success"]`.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}
 
     def __init__(self, task: Task, config: EnvConfig):
         self._task, self._config = task, config
@@ -58,7 +55,7 @@ class GymVectorEnv(VectorEnv):
         """Begin an episode in every set; a seed starts the sequence of episodes again."""
         super().reset(seed=seed)
         if seed is not None:
-            self._env = _seeded(self._task, self._config, seed)
+            self._env = Env(self._task, replace(self._config, seed=seed))
         return _arrays(self._env.reset()), {}
 
     def step(self, actions: np.ndarray) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray, dict]:
@@ -69,7 +66,7 @@ class GymVectorEnv(VectorEnv):
         if bool(step.done.any()):
             info["final_obs"] = _arrays(observation)
             info["_final_obs"] = step.done.numpy()
-            observation = self._env.reset(step.done.nonzero()[:, 0])
+            observation = self._env.reset(step.done)
         return (
             _arrays(observation),
             step.reward.numpy(),
@@ -82,7 +79,7 @@ class GymVectorEnv(VectorEnv):
 class GymEnv(gymnasium.Env):
     """One set as a Gymnasium environment."""
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": []}
 
     def __init__(self, task: Task, config: EnvConfig):
         if config.sets != 1:
@@ -95,7 +92,7 @@ class GymEnv(gymnasium.Env):
         """Begin an episode; a seed starts the sequence of episodes again."""
         super().reset(seed=seed)
         if seed is not None:
-            self._env = _seeded(self._task, self._config, seed)
+            self._env = Env(self._task, replace(self._config, seed=seed))
         return self._first(self._env.reset()), {}
 
     def step(self, action: np.ndarray) -> tuple[dict, float, bool, bool, dict]:

@@ -29,6 +29,11 @@ class RslVecEnv(VecEnv):
         """[B] control steps since each episode began."""
         return self.env.steps
 
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: torch.Tensor) -> None:
+        """rsl_rl spreads the first episodes' ends this way (`init_at_random_ep_len`)."""
+        self.env.steps = steps.clone()
+
     def get_observations(self) -> TensorDict:
         """What each set shows now."""
         return self._observation
@@ -38,13 +43,12 @@ class RslVecEnv(VecEnv):
         step = self.env.step(actions)
         extras: dict[str, Any] = {
             "time_outs": step.truncated,
-            "final_observations": self._tensors(step.observation),
             "log": {f"/reward/{name}": term.mean() for name, term in step.terms.items()},
         }
         observation = step.observation
         if bool(step.done.any()):
             extras["log"]["/success"] = step.success[step.done].float().mean()
-            observation = self.env.reset(step.done.nonzero()[:, 0])
+            observation = self.env.reset(step.done)
         self._observation = self._tensors(observation)
         return self._observation, step.reward, step.done, extras
 

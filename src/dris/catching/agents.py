@@ -31,7 +31,7 @@ class VelTrack:
 
     The paper describes its hand-made baseline in one sentence; what it leaves open is done simply:
     until the first impact the plate goes below the point where the ball will arrive, and the impact
-    is seen as a rise of the vertical velocity that gravity cannot explain.
+    is seen as a rise of the vertical velocity that gravity cannot explain. Made for one episode.
     """
 
     IMPACT_JUMP = 1.0
@@ -41,9 +41,13 @@ class VelTrack:
         self._task = task
         self._hit = torch.zeros(sets, dtype=torch.bool)
         self._last_rise = torch.full((sets,), float("inf"))
+        self._steps_left = task.horizon
 
     def __call__(self, observation: Observation) -> torch.Tensor:
         """Actions [B, 5] from the mean of each set."""
+        if self._steps_left == 0:
+            raise RuntimeError("a VelTrack agent remembers its episode: make a new one for the next")
+        self._steps_left -= 1
         ball = observation.states.mean(dim=1)
         offset, velocity = ball[:, :3], ball[:, 3:]
         step_s = self._task.step_s
@@ -61,9 +65,10 @@ class VelTrack:
         ahead_s = torch.where(self._hit, torch.full_like(fall, step_s), arrival_s)
         displacement = torch.zeros_like(offset)
         displacement[:, :2] = offset[:, :2] + velocity[:, :2] * ahead_s[:, None]
-        return self._task.encode(displacement.clamp(-limit, limit), tilt)
+        return self._task.encode(displacement, tilt)
 
 
+# Makers of agents by name; an agent serves one episode of B sets.
 AGENTS: dict[str, Callable[[CatchingTask, int], Agent]] = {
     "still": still,
     "random": random,

@@ -81,12 +81,15 @@ def record(
             )
         )
 
-    advance = task.advance
+    advance, elapsed_s = task.advance, 0.0
 
     def advance_and_keep(command: torch.Tensor, duration_s: float) -> None:
-        for _ in range(round(duration_s / FRAME_S)):
-            advance(command, FRAME_S)
-            keep()
+        nonlocal elapsed_s
+        for _ in range(round(duration_s / task.substep_s)):
+            advance(command, task.substep_s)
+            elapsed_s += task.substep_s
+            if elapsed_s > len(frames) * FRAME_S - 1e-9:
+                keep()
 
     keep()
     task.advance = advance_and_keep  # type: ignore[method-assign]

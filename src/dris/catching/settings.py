@@ -53,8 +53,8 @@ class CatchingConfig:
     [design]."""
     damping: tuple[float, ...] = (100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0)
     """D of the torque law [Nm s/rad]; every joint closes in on its target within 0.1 s [design]."""
-    joint_speed: float = 1.0
-    """Share of the FR3's joint speed limits that a command may ask for; it stops beyond [design]."""
+    joint_speed: float = 0.8
+    """Share of the FR3's joint speed limits that it is driven at; beyond them it stops [design]."""
     torque_rate: float | None = None
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
 
@@ -64,7 +64,7 @@ class CatchingConfig:
     max_tilt: float = math.pi / 4 - 1e-3
     """Largest tilt command, beta < pi/4 [rad] [paper]."""
     workspace_low: tuple[float, float, float] = (-0.30, -0.30, -0.25)
-    """Lowest plate position over its home [m]: all tilts are reachable inside this box [design]."""
+    """Lowest plate position over its home [m]; nearly all poses in this box are reachable [design]."""
     workspace_high: tuple[float, float, float] = (0.20, 0.30, 0.15)
     """Highest plate position over its home [m] [design]."""
 
@@ -115,8 +115,14 @@ class CatchingConfig:
             raise ValueError(f"contact must be 'paper' or 'exact', got '{self.contact}'")
         if not 0 < self.joint_speed <= 1:
             raise ValueError(f"joint_speed must lie in (0, 1], got {self.joint_speed}")
-        for name in ("displacement", "decay", "success_speed", "success_gap", "region_radius"):
+        positive = ("step_s", "horizon", "displacement", "decay", "success_speed", "success_gap")
+        for name in (*positive, "region_radius", "noise_position", "noise_velocity"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("distance", "flight_s", "lead_s"):
+            if not getattr(self, name)[0] > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.joint_noise < 0:
+            raise ValueError(f"joint_noise must not be negative, got {self.joint_noise}")
         if not all(lo < 0 < hi for lo, hi in zip(self.workspace_low, self.workspace_high, strict=True)):
             raise ValueError("the workspace must enclose the plate's home: low < 0 < high per axis")

@@ -66,18 +66,16 @@ class CatchingTask(Task):
                 damping=config.damping,
                 bounce_speed=self.preset.bounce_speed,
                 substep_s=config.substep_s,
+                joint_speed=config.joint_speed,
                 torque_rate=config.torque_rate,
                 threads=config.threads,
                 ik=CONTROL_IK,
             ),
         )
-        self._home_pos = self.world.plate_pos[0].clone()
+        self.home_pos = self.world.plate_pos[0].clone()
         self._home_quat = self.world.plate_quat[0].clone()
-        self._low = self._home_pos + torch.tensor(config.workspace_low)
-        self._high = self._home_pos + torch.tensor(config.workspace_high)
-        gains = torch.tensor([config.stiffness, config.damping])
-        speed = config.joint_speed * torch.tensor(self.arm.velocity_limit, dtype=torch.float32)
-        self._longest_way = speed * gains[1] / gains[0]
+        self._low = self.home_pos + torch.tensor(config.workspace_low)
+        self._high = self.home_pos + torch.tensor(config.workspace_high)
         self._rotation = motion_to_base(torch.zeros(sets))
         self._start_q = self.world.q.clone()
 
@@ -122,10 +120,10 @@ class CatchingTask(Task):
     def _slow_down(self, joints: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Shorten the way to desired joints [B, M] until no joint is asked to exceed its speed limit.
 
-        Under the torque law a joint runs at K / D (q~ - q) once it has got going.
+        The world cuts each joint's error for itself; doing it for all together keeps the direction.
         """
         way = joints - self.world.q
-        share = (self._longest_way / way.abs().clamp_min(1e-9)).amin(dim=1, keepdim=True)
+        share = (self.world.lead / way.abs().clamp_min(1e-9)).amin(dim=1, keepdim=True)
         return self.world.q + share.clamp_max(1.0) * way, share[:, 0] < 1.0
 
     def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -16,7 +16,8 @@ _CLIP_ROUNDS = 3
 def arm_kernel(m: int):
     """The kernel that steps arms of m joints.
 
-    The law is the paper's Eq. 13, tau = clip(K (q_des - q) - D dq + C + g). It is integrated with
+    The law is the paper's Eq. 13, tau = clip(K (q_des - q) - D dq + C + g), with desired positions kept
+    inside the joint limits and position errors inside `lead`. It is integrated with
     the linearly implicit theta rule, so that stiff gains are stable at substeps a torque loop at
     1 kHz would need many of: with v = dq + theta (dq' - dq), torque joint by joint is
     K (q_des - q - theta h v) - D v + bias, and joints at their limit give their limit instead. The
@@ -32,6 +33,7 @@ def arm_kernel(m: int):
         chain: Chain,
         stiffness: wp.array(dtype=vec),
         damping: wp.array(dtype=vec),
+        lead: wp.array(dtype=vec),  # largest position error that the law may act on
         torque_rate: float,  # [Nm/s]; not limited if negative
         h: float,
         substeps: int,
@@ -51,7 +53,10 @@ def arm_kernel(m: int):
         b = first + wp.tid()
         k = stiffness[0]
         d = damping[0]
-        goal = desired[b]
+        wish = desired[b]
+        for i in range(m):
+            wish[i] = wp.clamp(wish[i], chain.lower[i], chain.upper[i])
+        ahead = lead[0]
         pos = q[b]
         vel = dq[b]
         tau = torque[b]
@@ -70,10 +75,14 @@ def arm_kernel(m: int):
             plate_vel[b, s] = lin + wp.cross(omega, at)
             plate_omega[b, s] = omega
             plate_axes[b, s] = wp.quat_to_matrix(quat)
-            travel = wp.max(travel, wp.length(at - plate_pos[b, 0]) + 0.5 * h * wp.length(lin))
+            travel = wp.max(travel, wp.length(at - plate_pos[b, 0]) + h * wp.length(plate_vel[b, s]))
             if s < substeps:
                 # Mass matrix and bias at the middle of the substep keep the rule second order.
                 mass, bias = fn.dynamics(chain, pos + vel * (0.5 * h), vel)
+                # A joint runs at K / D times its error: an error cut short is a speed limit.
+                goal = vec()
+                for i in range(m):
+                    goal[i] = pos[i] + wp.clamp(wish[i] - pos[i], -ahead[i], ahead[i])
                 upper = vec()
                 lower = vec()
                 for i in range(m):
@@ -123,6 +132,9 @@ def arm_kernel(m: int):
                     pos[i] = pos[i] + h * (vel[i] + theta * delta[i])
                     vel[i] = vel[i] + delta[i]
                 angular, linear, at, quat = fn.forward(chain, pos)
+        if substeps == 0:
+            # An arm that was just placed holds itself: its torque starts at the bias.
+            mass, tau = fn.dynamics(chain, pos, vel)
         q[b] = pos
         dq[b] = vel
         torque[b] = tau

@@ -16,14 +16,12 @@ class ContactPreset:
         bounce_speed: Impacts slower than this do not bounce [m/s].
         plate_restitution: Averaged with the ball's; None leaves the ball's own.
         plate_friction: Averaged with the ball's, static and dynamic; None leaves the ball's own.
-        source: Where the numbers come from.
     """
 
     name: str
     bounce_speed: float
     plate_restitution: float | None
     plate_friction: float | None
-    source: str
 
     def pair_restitution(self, ball: torch.Tensor) -> torch.Tensor:
         """Restitution of the pair from the ball's nominal value."""
@@ -34,20 +32,20 @@ class ContactPreset:
         return ball if self.plate_friction is None else 0.5 * (ball + self.plate_friction)
 
 
+# The paper's text taken literally: Newton's restitution with the ball's own value.
 EXACT = ContactPreset(
     name="exact",
     # A hop from 1 cm/s is lower than 6 micrometres: only here does a bouncing ball come to rest.
     bounce_speed=0.01,
     plate_restitution=None,
     plate_friction=None,
-    source="the paper's text taken literally: Newton restitution of the ball's own value",
 )
+# PhysX as ManiSkill sets it up (average of materials, bounce threshold 2 m/s), with the plate material
+# of the laboratory's released environment.
 PAPER = ContactPreset(
     name="paper",
     bounce_speed=2.0,
     plate_restitution=0.2,
     plate_friction=0.0,
-    source="PhysX as ManiSkill sets it up (average of materials, bounce threshold 2 m/s) with the "
-    "plate material of the lab's released environment",
 )
 PRESETS = {preset.name: preset for preset in (PAPER, EXACT)}

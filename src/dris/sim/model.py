@@ -177,6 +177,8 @@ def _refuse_unmodelled(model: mujoco.MjModel, site: int, geom: int) -> None:
         "joint friction (frictionloss)": bool(np.any(model.dof_frictionloss)),
         "joint springs (stiffness)": bool(np.any(model.jnt_stiffness)),
         "joint reference angles (ref)": bool(np.any(model.qpos0)),
+        "gravity compensation (gravcomp)": bool(np.any(model.body_gravcomp)),
+        "a surrounding fluid (density, viscosity)": model.opt.density != 0 or model.opt.viscosity != 0,
     }
     for what, present in unmodelled.items():
         if present:

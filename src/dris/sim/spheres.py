@@ -28,6 +28,8 @@ from dris.sim.plate import (
 # Impacts handled in one substep before the sphere counts as lying on the plate.
 MAX_IMPACTS = wp.constant(8)
 ROOT_STEPS = wp.constant(12)
+# Flights, impacts and contacts in one substep before the motion is given up as impossible.
+MAX_LOOKS = wp.constant(10000)
 # Longest step of a sphere that turns about the plate's edge [s].
 EDGE_STEP = wp.constant(1.0e-3)
 
@@ -162,7 +164,12 @@ def meet_plate(
     t = float(0.0)
     events = int(0)
     apex = float(0.0)  # an impact before this time is the one just had
+    looks = int(0)
     while t < h:
+        looks = looks + 1
+        if looks > MAX_LOOKS:  # so fast that time no longer advances: not a number, for the caller to see
+            ball.x = ball.x * (1.0 / (h - h))
+            t = h
         if events >= MAX_IMPACTS and ball.mode == FLYING:
             ball.mode = SLIPPING
         if ball.mode != FLYING:
@@ -248,14 +255,16 @@ def step_spheres(
     fall = wp.length(gravity) * h
     reach = wp.length(half) + half[2] + r  # no contact further from the plate's centre
     s = int(0)
-    # Too far away to meet the plate in the whole interval: one parabola.
+    # Too far away to meet the plate in the whole interval: fly, in the same substeps as everybody, so
+    # that no bit depends on how an interval is cut.
     span = h * float(substeps)
     margin = reach + plate_travel[b] + (wp.length(v) + wp.length(gravity) * span) * span
     if wp.length_sq(x - plate_pos[b, 0]) > margin * margin:
         now = FLYING
-        x = x + v * span + gravity * (0.5 * span * span)
-        v = v + gravity * span
-        s = substeps
+        while s < substeps:
+            x = x + v * h + gravity * (0.5 * h * h)
+            v = v + gravity * h
+            s = s + 1
     while s < substeps:
         # How fast sphere and plate can come together in this substep; generous, for a quick no.
         fastest = wp.max(wp.length_sq(plate_vel[b, s]), wp.length_sq(plate_vel[b, s + 1]))

@@ -29,6 +29,9 @@ _SAMPLES = {
     "axes": (9, wp.mat33),
 }
 
+_FAR = 1e6
+"""Stands for an unlimited position error [rad]."""
+
 
 @dataclass(frozen=True)
 class WorldConfig:
@@ -42,6 +45,8 @@ class WorldConfig:
     """Impacts slower than this do not bounce [m/s]."""
     substep_s: float = 0.005
     """Step of arms and contact [s]; docs/physics.md shows the error against it."""
+    joint_speed: float | None = None
+    """Share of the joints' speed limits that the law may drive at; None drives without limit."""
     torque_rate: float | None = None
     """Limit on the change of torque [Nm/s]; the FR3 asks for 1000. None leaves it unlimited."""
     threads: int = 1
@@ -59,6 +64,10 @@ class WorldConfig:
             raise ValueError(f"substep_s must lie in [0.0001, 0.02] s, got {self.substep_s}")
         if self.bounce_speed <= 0:
             raise ValueError(f"bounce_speed must be positive, got {self.bounce_speed}")
+        if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
+            raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
+        if self.torque_rate is not None and not self.torque_rate > 0:
+            raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, got {self.threads}")
 
@@ -110,6 +119,8 @@ class PlateWorld:
         gains = torch.tensor([config.stiffness, config.damping], dtype=torch.float32)
         self._gains = [wp.from_torch(row[None].to(config.device), dtype=vec) for row in gains]
         self._home = wp.from_torch(self.home[None], dtype=vec)
+        self.lead = self._speed_lead()
+        self._lead = wp.from_torch(self.lead[None], dtype=vec)
 
         self.q, self.dq, self.torque, self._desired = (zeros(sets, m) for _ in range(4))
         self.torque_clips = zeros(sets, dtype=torch.int32)
@@ -125,6 +136,14 @@ class PlateWorld:
         self.radius.fill_(0.01)
         self.pos[..., 2] = -10.0
         self.place_arms(every, self.home.expand(sets, m), torch.zeros(sets, m, device=config.device))
+
+    def _speed_lead(self) -> torch.Tensor:
+        """[M] position error at which the torque law drives each joint at its speed limit: v D / K."""
+        config = self.config
+        stiffness, damping = torch.tensor([config.stiffness, config.damping])
+        speed = torch.tensor(self.arm.velocity_limit, dtype=torch.float32) * (config.joint_speed or 1.0)
+        lead = torch.nan_to_num(speed * damping / stiffness, nan=_FAR, posinf=_FAR).clamp_max(_FAR)
+        return lead if config.joint_speed is not None else torch.full_like(lead, _FAR)
 
     def _share_arms(self, vec) -> None:
         self._arm_arrays = [
@@ -175,10 +194,12 @@ class PlateWorld:
     def place_arms(self, sets: torch.Tensor, q: torch.Tensor, dq: torch.Tensor) -> None:
         """Put the arms of some sets [R] at q, dq [R, M]."""
         self.q[sets], self.dq[sets] = q.float(), dq.float()
-        self.torque[sets] = 0.0
         self.torque_clips[sets] = 0
         self._allocate_samples(self._substeps)
-        self._launch_arms(0, 0, self.num_sets)  # no substep: only writes each plate's present state
+        torque = self.torque.clone()
+        self._launch_arms(0, 0, self.num_sets)  # no substep: only writes plate states, torque at rest
+        torque[sets] = self.torque[sets]
+        self.torque.copy_(torque)
         for sample in self._samples.values():
             sample[:, -1] = sample[:, 0]
 
@@ -195,6 +216,8 @@ class PlateWorld:
         spin: torch.Tensor | float = 0.0,
     ) -> None:
         """Put the spheres of some sets [R] at pos, vel, spin [R, N, 3] with properties [R, N]."""
+        if not bool(torch.isfinite(pos).all() and torch.isfinite(vel).all()):
+            raise ValueError("positions and velocities of spheres must be finite")
         if not bool((radius > 0).all()):
             raise ValueError(f"every radius must be positive, got {float(radius.min())} m")
         if not bool(((restitution >= 0) & (restitution <= 1)).all()):
@@ -252,7 +275,7 @@ class PlateWorld:
             self._arm_kernel,
             dim=last - first,
             inputs=[
-                self._chain, *self._gains, rate, self.config.substep_s, substeps, first,
+                self._chain, *self._gains, self._lead, rate, self.config.substep_s, substeps, first,
                 *self._arm_arrays, *self._sample_arrays,
             ],
             device=self.config.device,
