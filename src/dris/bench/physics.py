@@ -133,7 +133,7 @@ def table(result: dict[str, Any]) -> str:
     arm = result["arm_against_mujoco"]
     lines.append(
         f"arm against MuJoCo at 0.25 ms, {arm['episodes']} episodes of random actions: worst joint's RMS "
-        f"{arm['median_joint_rms_mrad']:.2f} mrad in the median episode, {arm['worst_joint_rms_mrad']:.2f} in "
-        f"the worst; plate at most {arm['plate_max_mm']:.2f} mm off"
+        f"{arm['median_joint_rms_mrad']:.2f} mrad in the median episode, "
+        f"{arm['worst_joint_rms_mrad']:.2f} in the worst; plate at most {arm['plate_max_mm']:.2f} mm off"
     )
     return "\n".join(lines)
