@@ -16,12 +16,29 @@ ROOMS = [
     ["check", "adapters"],
     ["encoder"],
     ["policy"],
+    ["evaluate"],
+    ["runs"],
+    ["train"],
     ["sim"],
     ["catching"],
     ["bench"],
     ["cli"],
 ]
-CORE = {"runtime", "draws", "domain", "task", "env", "check", "adapters", "encoder", "policy", "sim"}
+CORE = {
+    "runtime",
+    "draws",
+    "domain",
+    "task",
+    "env",
+    "check",
+    "adapters",
+    "encoder",
+    "policy",
+    "evaluate",
+    "runs",
+    "train",
+    "sim",
+}
 LINES = 350
 """About 300, with room for docstrings."""
 

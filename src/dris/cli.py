@@ -1,4 +1,4 @@
-"""The command `dris`: check a task, watch it, measure the world."""
+"""The command `dris`: check a task, train on it, evaluate, watch, measure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
+from dris.evaluate import Agent
 from dris.task import Task
+from dris.train import TrainConfig
 
 CATCHING = "dris.catching.task:CatchingTask"
+PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
+_SHOWN = ("chamfer", "reward", "set_success")
 
 
 def load_task(name: str) -> type[Task]:
@@ -53,6 +59,37 @@ def load_task(name: str) -> type[Task]:
     return task
 
 
+def task_maker(name: str, preset: str) -> Callable[[], Task]:
+    """A function that builds a task by name and preset; wrong names fail here."""
+    cls = load_task(name)
+    cls.from_preset(preset)
+    return partial(cls.from_preset, preset)
+
+
+def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
+    """How to build the task that an agent was made for, and the agent itself, by its name.
+
+    Raises:
+        ValueError: There is no such agent, run or file.
+    """
+    from dris.catching.agents import AGENTS
+    from dris.runs import load_checkpoint
+    from dris.train import load_policy
+
+    if name in AGENTS:
+        return task_maker(CATCHING, "paper"), AGENTS[name]
+    file = Path(name)
+    if file.is_dir():
+        file = file / "policy.safetensors"
+    if not file.exists():
+        known = ", ".join(AGENTS)
+        raise ValueError(f"'{name}' is neither an agent ({known}) nor a run or policy file that exists")
+    config = load_checkpoint(file, "policy").config
+    make_task = task_maker(config["task"], config["preset"])
+    policy = load_policy(file, make_task)
+    return make_task, lambda task, sets: policy
+
+
 def check(task: tyro.conf.Positional[str] = CATCHING) -> int:
     """Ask whether a task keeps the promises DRIS rests on.
 
@@ -71,18 +108,92 @@ def check(task: tyro.conf.Positional[str] = CATCHING) -> int:
     return 1 if failed else 0
 
 
+def train(
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = PAPER_RECIPE,
+    out: Path = Path("runs/train"),
+) -> int:
+    """Train a policy: encoder, then PPO. Interrupt at will; the same command goes on where it stopped.
+
+    Args:
+        config: The run; defaults are the paper's recipe with 200 balls. E2E: --instances 1
+            --policy.encoder learned.
+        out: Run folder.
+    """
+    from dris.train import Trainer
+
+    make = task_maker(config.task, config.preset)
+    started = time.perf_counter()
+    for progress in Trainer(make, config, out).run():
+        shown = {n: v for n, v in progress.figures.items() if n in _SHOWN or n.endswith("/success")}
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
+        filled = round(24 * progress.done / progress.total)
+        bar = "#" * filled + "." * (24 - filled)
+        line = f"{progress.stage:>7} [{bar}] {progress.done}/{progress.total}  {figures}"
+        evaluated = any(name.endswith("/success") for name in progress.figures)
+        end = "\n" if evaluated or progress.done == progress.total or not sys.stdout.isatty() else "\r"
+        if end == "\r" or evaluated or progress.done % 50 == 0 or progress.done == progress.total:
+            print(line, end=end, flush=True)
+    print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
+    return 0
+
+
+def evaluate(
+    policies: tyro.conf.Positional[tuple[str, ...]],
+    conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
+    episodes: int = 2000,
+    seed: int | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Success and mean reward of policies on a single object, with Wilson intervals (95 %).
+
+    Args:
+        policies: Run folders, policy files, or agents of the catching task: still, random, veltrack.
+        conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60.
+        episodes: Episodes per policy and condition.
+        seed: Seed of the episodes; by default one that training never uses.
+        json_file: Also write the scores to this file.
+    """
+    from scipy.stats import binomtest
+
+    from dris.evaluate import EVALUATION_SEED, condition_of
+    from dris.evaluate import evaluate as score_of
+
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1, got {episodes}")
+    wanted = {name: condition_of(name) for name in conditions}
+    agents = {name: agent_maker(name) for name in policies}
+    rows = []
+    for name, (make_task, make_agent) in agents.items():
+        for title, condition in wanted.items():
+            score = score_of(
+                make_task, make_agent, condition, episodes, EVALUATION_SEED if seed is None else seed
+            )
+            interval = binomtest(round(score.success * episodes), episodes).proportion_ci(method="wilson")
+            low, high = float(interval.low), float(interval.high)
+            print(
+                f"{name:<28} {title:<12} success {score.success:.3f} [{low:.3f}, {high:.3f}]"
+                f"  reward {score.reward:.3f}"
+            )
+            rows.append({"policy": name, "condition": title, "low": low, "high": high, **vars(score)})
+    if json_file is not None:
+        json_file.write_text(json.dumps(rows, indent=2) + "\n")
+    return 0
+
+
 def play(
     agent: Literal["still", "random", "veltrack"] = "veltrack",
+    policy: str = "",
     contact: Literal["paper", "exact"] = "paper",
     instances: int = 50,
     seed: int = 3,
     noise: float = 0.0,
     out: Path = Path("runs/play"),
 ) -> int:
-    """Watch an agent try to catch: writes a slow-motion video and a picture of one set.
+    """Watch an attempt to catch: writes a slow-motion video and a picture of one set.
 
     Args:
         agent: Who acts.
+        policy: A run folder or policy file that acts instead.
         contact: Contact preset.
         instances: Balls in the set, all visible.
         seed: Which throw.
@@ -92,17 +203,16 @@ def play(
     # MuJoCo chooses how to render when it is imported; without a screen only EGL or OSMesa work.
     if "DISPLAY" not in os.environ:
         os.environ.setdefault("MUJOCO_GL", "egl")
-    from dris.catching.agents import AGENTS
     from dris.catching.play import record, save
-    from dris.catching.settings import CatchingConfig
     from dris.catching.task import CatchingTask
     from dris.env import EnvConfig
 
-    task = CatchingTask(CatchingConfig(contact=contact))
-    config = EnvConfig(sets=1, instances=instances, seed=seed, noise=noise)
-    attempt = record(task, AGENTS[agent], config)
-    title = f"{agent}, contact '{contact}', N = {instances}, seed {seed}"
-    video, picture = save(attempt, title, out, f"{agent}-{contact}-{seed}")
+    _, make_agent = agent_maker(policy or agent)
+    task = CatchingTask.from_preset(contact)
+    attempt = record(task, make_agent, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
+    name = Path(policy or agent).stem
+    title = f"{name}, contact '{contact}', N = {instances}, seed {seed}"
+    video, picture = save(attempt, title, out, f"{name}-{contact}-{seed}")
     caught = f"{attempt.success:.0%} of the set caught (on the plate and slower than 0.1 m/s at the end)"
     print(f"{title}: {caught}, mean reward {attempt.reward:.2f} a step")
     print(f"video    {video}\npicture  {picture}")
@@ -146,7 +256,13 @@ def bench(
 
 def main() -> None:
     """Entry point of the command."""
-    verbs: dict[str, Callable[..., int]] = {"check": check, "play": play, "bench": bench}
+    verbs: dict[str, Callable[..., int]] = {
+        "check": check,
+        "train": train,
+        "evaluate": evaluate,
+        "play": play,
+        "bench": bench,
+    }
     try:
         code = tyro.extras.subcommand_cli_from_dict(
             verbs, description="Domain-Randomized Instance Sets: N worlds at once under one shared action."

@@ -6,7 +6,8 @@ distance (paper, Sec. IV-B). The maximum makes it blind to order, to repetition 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -28,7 +29,7 @@ class EncoderConfig:
     decoder_widths: tuple[int, ...] = (256, 256)
     points: int = 64
     """Points that the decoder reconstructs."""
-    unit: float = 5.0
+    unit: float = 30.0
     """States are measured in this many standard deviations of observation noise, then compressed by
     asinh: linear below the unit, logarithmic above, so that lost instances do not drown the others."""
     episodes: int = 50
@@ -40,9 +41,20 @@ class EncoderConfig:
     set_sizes: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 64)
     """Sizes of the sets shown in training, in turn; one size, as in the paper, is a tuple of one."""
     passes: int = 6
-    """Gradient steps taken on each batch of sets, each on other instances and sizes."""
+    """Times each episode's sets are gone through, each time with other instances and set sizes."""
     batch: int = 640
+    """Sets in a gradient step."""
     learning_rate: float = 2e-3
+
+    def __post_init__(self) -> None:
+        """Refuse shapes and efforts that make no encoder."""
+        for name in ("latent", "points", "episodes", "sets", "instances", "passes", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.set_sizes or min(self.set_sizes) < 1:
+            raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
+        if not (self.unit > 0 and self.learning_rate > 0):
+            raise ValueError("unit and learning_rate must be positive")
 
 
 class SetEncoder(nn.Module):
@@ -97,11 +109,14 @@ def chamfer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return square.amin(dim=2).mean(dim=1) + square.amin(dim=1).mean(dim=1)
 
 
-def random_episodes(task: Task, config: EncoderConfig, seed: int) -> Iterator[torch.Tensor]:
-    """States [T * B, N, S] of one episode after another under random actions."""
+def random_episodes(
+    task: Task, config: EncoderConfig, seed: int, first: int = 0, last: int | None = None
+) -> Iterator[torch.Tensor]:
+    """States [T * B, N, S] of one episode after another under random actions, one in memory at a time."""
     env = Env(task, EnvConfig(sets=config.sets, instances=config.instances, seed=seed))
+    env.episodes.fill_(first)
     every = torch.arange(config.sets)
-    for episode in range(config.episodes):
+    for episode in range(first, config.episodes if last is None else last):
         draws = Draws(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
         actions = draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
         seen = [env.reset().states]
@@ -109,5 +124,72 @@ def random_episodes(task: Task, config: EncoderConfig, seed: int) -> Iterator[to
             step = env.step(actions[:, t])
             seen.append(step.observation.states)
             if bool(step.terminated.any()):
-                env.reset(step.terminated.nonzero()[:, 0])
+                env.reset(step.terminated)
         yield torch.cat(seen)
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """State of pre-training after an episode of data: everything needed to go on."""
+
+    model: SetAutoencoder
+    optimizer: torch.optim.Adam
+    episode: int
+    loss: float
+
+
+def pretrain(
+    make_task: Callable[[], Task], config: EncoderConfig, seed: int, resume: Pretraining | None = None
+) -> Iterator[Pretraining]:
+    """Pre-train an autoencoder on random episodes; yields its state after each of them.
+
+    Every random number depends on the seed and the episode alone, so that going on from any yielded state
+    gives the bits of a run that never stopped.
+    """
+    task = make_task()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = SetAutoencoder(task, config) if resume is None else resume.model
+    optimizer = torch.optim.Adam(model.parameters()) if resume is None else resume.optimizer
+    first = 0 if resume is None else resume.episode
+    for episode, data in enumerate(random_episodes(task, config, seed, first), start=first):
+        losses = []
+        with torch.random.fork_rng():
+            torch.manual_seed(seed * 1_000_003 + episode + 1)
+            for part in range(config.passes):
+                # One cosine from the full rate to nothing over the whole of pre-training.
+                done = (episode * config.passes + part) / (config.episodes * config.passes)
+                for group in optimizer.param_groups:
+                    group["lr"] = config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+                losses += _one_pass(model, optimizer, data, config, first_batch=part)
+        yield Pretraining(model, optimizer, episode + 1, sum(losses) / len(losses))
+
+
+def _one_pass(
+    model: SetAutoencoder,
+    optimizer: torch.optim.Adam,
+    data: torch.Tensor,
+    config: EncoderConfig,
+    first_batch: int,
+) -> list[float]:
+    """A gradient step on each batch of sets, each batch with its size and its own choice of instances."""
+    losses = []
+    for k, rows in enumerate(torch.randperm(len(data)).split(config.batch)):
+        size = min(config.set_sizes[(first_batch + k) % len(config.set_sizes)], data.shape[1])
+        columns = torch.randint(0, data.shape[1], (len(rows), size))
+        loss = model.loss(torch.gather(data[rows], 1, columns[..., None].expand(-1, -1, data.shape[2])))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def reconstruction_error(
+    make_task: Callable[[], Task], model: SetAutoencoder, config: EncoderConfig, seed: int
+) -> dict[int, float]:
+    """Chamfer distance on an episode that pre-training never saw, by set size."""
+    held_out = next(random_episodes(make_task(), config, seed, config.episodes, config.episodes + 1))
+    sizes = sorted({1, 10, 50, held_out.shape[1]})
+    with torch.inference_mode():
+        return {n: float(model.loss(held_out[::8, :n])) for n in sizes if n <= held_out.shape[1]}

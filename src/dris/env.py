@@ -28,6 +28,8 @@ class EnvConfig:
     instances: int = 200
     """N, instances in each set."""
     seed: int = 0
+    first_set: int = 0
+    """Index of the first set: processes that share a seed and divide the sets among them differ here."""
     noise: float = 0.0
     """Observation noise in units of the task's noise scale (the paper's 1 to 4 sigma)."""
     execution_error: float = 0.0
@@ -125,7 +127,7 @@ class Env:
 
     def _draws(self, sets: torch.Tensor, purpose: int) -> Draws:
         moments = 4 * self.steps[sets] + purpose
-        return Draws(self.config.seed, sets, self.episodes[sets], moments)
+        return Draws(self.config.seed, self.config.first_set + sets, self.episodes[sets], moments)
 
     def reset(self, sets: torch.Tensor | None = None) -> Observation:
         """Start new episodes in some sets (all if None) and observe every set.

@@ -1,48 +1,104 @@
-"""The FiLM-conditioned actor and critic, as models of rsl_rl's PPO (paper, Sec. IV-C)."""
+"""The FiLM-conditioned actor and critic, as models of rsl_rl's PPO, and the policy they become.
+
+E2E and DRIS are one network: what differs is whether the encoder is given, frozen, and run once per step
+by the caller (`encoder="frozen"`), or belongs to the model and learns with it (`encoder="learned"`).
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from rsl_rl.models import MLPModel
 from tensordict import TensorDict
 from torch import nn
 
+from dris.encoder import EncoderConfig, SetEncoder
+from dris.env import Observation
+from dris.task import Task
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Shape of actor and critic."""
+
+    encoder: Literal["frozen", "learned"] = "frozen"
+    """frozen: the pre-trained set encoder (DRIS); learned: end to end from the states (E2E)."""
+    hidden: tuple[int, ...] = (128, 128)
+    film_width: int = 64
+    """Hidden units of lambda(u) and mu(u)."""
+    first_std: float = 0.5
+    """Standard deviation of the first actions."""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that make no network."""
+        if not self.hidden or min(self.hidden) < 1 or self.film_width < 1:
+            raise ValueError(f"hidden and film_width must be positive, got {self.hidden}, {self.film_width}")
+        if not self.first_std > 0:
+            raise ValueError(f"first_std must be positive, got {self.first_std}")
+
 
 class FilmModel(MLPModel):
-    """z~ = lambda(u) * z + mu(u), then an MLP.
+    """z~ = lambda(u) * z + mu(u), then an MLP (paper, Sec. IV-C); without a condition, z~ = z.
 
-    Input groups: `code` [B, d_z], or `states` [B, N, S] if an encoder of its own is given (E2E), and
-    `condition` [B, C].
+    Inputs: `code` [B, d_z] if the encoder is frozen, `states` [B, N, S] if it is learned; `condition`
+    [B, C]. lambda starts at one and mu at zero.
     """
 
     def __init__(
-        self,
-        obs: TensorDict,
-        output_dim: int,
-        latent: int,
-        hidden_dims: tuple[int, ...],
-        encoder: nn.Module | None = None,
-        film_width: int = 64,
-        distribution_cfg: dict | None = None,
-    ):
-        self._latent = latent
+        self, inputs: TensorDict, outputs: int, task: Task, encoder: EncoderConfig, config: PolicyConfig, std: float | None
+    ):  # fmt: skip
+        self._code_size = encoder.latent
+        gaussian = {"class_name": "GaussianDistribution", "init_std": std, "std_type": "log"}
+        groups = {"all": ["condition"]}
         super().__init__(
-            obs, {"all": ["condition"]}, "all", output_dim, hidden_dims, "elu", False, distribution_cfg
+            inputs, groups, "all", outputs, config.hidden, "elu", False, None if std is None else gaussian
         )
-        self.encoder = encoder
-        condition = obs["condition"].shape[-1]
-        last = nn.Linear(film_width, 2 * latent)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        self.film = nn.Sequential(nn.Linear(condition, film_width), nn.ELU(), last)
-        self.norm = nn.LayerNorm(latent)
+        self.encoder = SetEncoder(task, encoder) if config.encoder == "learned" else None
+        self.normalise = nn.LayerNorm(encoder.latent)
+        self.film = None
+        if task.condition_size:
+            last = nn.Linear(config.film_width, 2 * encoder.latent)
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+            self.film = nn.Sequential(nn.Linear(task.condition_size, config.film_width), nn.ELU(), last)
 
     def get_latent(self, obs: TensorDict, masks=None, hidden_state=None) -> torch.Tensor:
         """FiLM(z, u)."""
-        code = obs["code"] if self.encoder is None else self.encoder(obs["states"])
-        code = self.norm(code)
+        code = self.normalise(obs["code"] if self.encoder is None else self.encoder(obs["states"]))
+        if self.film is None:
+            return code
         scale, shift = self.film(obs["condition"]).chunk(2, dim=-1)
         return (1 + scale) * code + shift
 
     def _get_latent_dim(self) -> int:
-        return self._latent
+        return self._code_size
+
+
+class Policy:
+    """A policy to act with: observations of B sets of any size in, actions [B, A] out."""
+
+    def __init__(self, task: Task, encoder: EncoderConfig, config: PolicyConfig):
+        self.config = config
+        self.encoder = SetEncoder(task, encoder).eval().requires_grad_(False)
+        condition = torch.zeros(1, task.condition_size)
+        states = torch.zeros(1, 1, len(task.state_names))
+        inputs = self.inputs(Observation(states, condition))
+        self.actor = FilmModel(inputs, task.action_size, task, encoder, config, config.first_std)
+
+    def inputs(self, observation: Observation) -> TensorDict:
+        """What actor and critic see: the set's code, or, end to end, its states."""
+        if self.config.encoder == "learned":
+            tensors = {"states": observation.states}
+        else:
+            with torch.no_grad():
+                tensors = {"code": self.encoder(observation.states)}
+        return TensorDict(
+            {**tensors, "condition": observation.condition}, batch_size=[len(observation.states)]
+        )
+
+    def __call__(self, observation: Observation) -> torch.Tensor:
+        """Actions [B, A], the mean of the policy's distribution."""
+        with torch.inference_mode():
+            return self.actor(self.inputs(observation))

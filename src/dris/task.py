@@ -12,6 +12,7 @@ those belong to `dris.env.Env`, which calls the methods below in this order:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 
@@ -23,6 +24,7 @@ class Task(ABC):
     """A task. Tensors are float32 on the CPU; B sets, N instances, see the attributes for the rest.
 
     Attributes:
+        presets: Names that `from_preset` knows, for tasks with variants.
         domain: The physical parameters that differ between instances.
         state_names: One name per component of an instance's state, S in all.
         noise_scale: [S] one standard deviation of observation noise, in the state's units.
@@ -34,6 +36,7 @@ class Task(ABC):
         substep_s: Delays are rounded to this [s]; it must divide `step_s`.
     """
 
+    presets: ClassVar[tuple[str, ...]] = ()
     domain: Domain
     state_names: tuple[str, ...]
     noise_scale: tuple[float, ...]
@@ -43,6 +46,14 @@ class Task(ABC):
     horizon: int
     step_s: float
     substep_s: float
+
+    @classmethod
+    def from_preset(cls, preset: str = "") -> Task:
+        """Build the task in one of its named variants; the empty name builds it without arguments."""
+        if preset:
+            known = ", ".join(cls.presets) or "none"
+            raise ValueError(f"{cls.__name__} has no preset '{preset}'; known: {known}")
+        return cls()
 
     @abstractmethod
     def allocate(self, sets: int, instances: int) -> None:

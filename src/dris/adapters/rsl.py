@@ -1,4 +1,4 @@
-"""rsl_rl adapter: B sets as its `VecEnv`. Needs the extra `rl`."""
+"""rsl_rl adapter: B sets as its `VecEnv`."""
 
 from __future__ import annotations
 

@@ -10,9 +10,7 @@ from dris.catching.frames import tilt_of_normal
 from dris.catching.settings import GRAVITY
 from dris.catching.task import CatchingTask
 from dris.env import Observation
-
-Agent = Callable[[Observation], torch.Tensor]
-"""Maps an observation of B sets to actions [B, A]."""
+from dris.evaluate import Agent
 
 
 def still(task: CatchingTask, sets: int) -> Agent:

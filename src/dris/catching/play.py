@@ -15,10 +15,10 @@ import mujoco
 import numpy as np
 import torch
 
-from dris.catching.agents import Agent
 from dris.catching.settings import ROBOT_XML
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig
+from dris.evaluate import Agent
 
 FRAME_S = 0.01
 """Simulated time between frames."""

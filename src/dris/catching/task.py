@@ -39,6 +39,7 @@ class CatchingTask(Task):
     Success: the ball is on the plate and slower than 0.1 m/s.
     """
 
+    presets = tuple(PRESETS)
     state_names = ("dx", "dy", "dz", "vx", "vy", "vz")
     action_size = 5
     command_size = 7
@@ -52,6 +53,13 @@ class CatchingTask(Task):
         self.preset = PRESETS[config.contact]
         self.arm = load_arm(ROBOT_XML)
         self.plate_half_length = float(self.arm.plate_half_size[0])  # the paper's l_e
+
+    @classmethod
+    def from_preset(cls, preset: str = "") -> CatchingTask:
+        """The task under a contact preset."""
+        if preset not in cls.presets:
+            return cls() if not preset else super().from_preset(preset)  # type: ignore[return-value]
+        return cls(CatchingConfig(contact=preset))  # type: ignore[arg-type]
 
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""

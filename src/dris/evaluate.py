@@ -1,0 +1,103 @@
+"""How good a policy is: success and reward on a single instance, under named conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+
+from dris.env import Env, EnvConfig, Observation
+from dris.task import Task
+
+Agent = Callable[[Observation], torch.Tensor]
+"""Maps an observation of B sets to actions [B, A]."""
+
+EVALUATION_SEED = 10_007
+"""Seed of evaluation episodes; training seeds are small, so that they never meet."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to make the world harder, all in one place.
+
+    Attributes:
+        noise: Observation noise in multiples of the task's noise scale.
+        execution_error: Half width of the uniform error on commands.
+        delay_s: Time from observation to the moment its command acts [s].
+        domain: Ranges that differ from the training's, by parameter.
+    """
+
+    noise: float = 0.0
+    execution_error: float = 0.0
+    delay_s: float = 0.0
+    domain: tuple[tuple[str, float, float], ...] = ()
+
+
+CONDITIONS: dict[str, Condition] = {
+    "clean": Condition(),
+    **{f"noise-{k}": Condition(noise=k) for k in (1, 2, 3, 4)},
+    "execution": Condition(execution_error=0.05),  # [paper] uniform on desired joints [rad]
+    "restitution": Condition(domain=(("restitution", 0.7, 0.8),)),  # [paper] trained on 0.4 to 0.7
+    **{f"delay-{ms}": Condition(delay_s=ms / 1000) for ms in (20, 40, 60)},
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """Outcome of `episodes` single-instance episodes; reward is the mean per step and episode."""
+
+    episodes: int
+    success: float
+    reward: float
+
+
+def condition_of(name: str) -> Condition:
+    """A condition by its name.
+
+    Raises:
+        ValueError: There is none; the message lists those that are.
+    """
+    if name not in CONDITIONS:
+        raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")
+    return CONDITIONS[name]
+
+
+def evaluate(
+    make_task: Callable[[], Task],
+    make_agent: Callable[[Task, int], Agent],
+    condition: Condition,
+    episodes: int = 2000,
+    seed: int = EVALUATION_SEED,
+) -> Score:
+    """Run single-instance episodes, all at once, and judge success at each one's last step.
+
+    Args:
+        make_task: Builds a fresh task.
+        make_agent: Builds the agent for a task and a number of sets.
+        condition: What makes it harder.
+        episodes: How many, each in a set of one instance.
+        seed: Of throws, physics and noise.
+    """
+    task = make_task()
+    shifts = {name: (low, high) for name, low, high in condition.domain}
+    config = EnvConfig(sets=episodes, instances=1, seed=seed, noise=condition.noise)
+    config = replace(
+        config, execution_error=condition.execution_error, delay_s=(condition.delay_s, condition.delay_s)
+    )
+    env = Env(task, config, domain=task.domain.shifted(**shifts))
+    observation = env.reset()
+    agent = make_agent(task, episodes)
+    running = torch.ones(episodes, dtype=torch.bool)
+    success = torch.zeros(episodes)
+    total, steps = torch.zeros(episodes), torch.zeros(episodes)
+    for _ in range(task.horizon):
+        step = env.step(agent(observation))
+        total += running * step.reward
+        steps += running
+        success[running] = step.success[running, 0].float()
+        running &= ~step.done
+        if not bool(running.any()):
+            break
+        observation = env.reset(step.terminated) if bool(step.terminated.any()) else step.observation
+    return Score(episodes, float(success.mean()), float((total / steps).mean()))

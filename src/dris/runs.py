@@ -1,0 +1,167 @@
+"""Run folders and checkpoints: files that explain themselves, survive a crash and cannot run code.
+
+A checkpoint is one safetensors file: tensors, and a JSON header with schema, kind, configuration and
+progress. It is written to a temporary file, flushed and renamed, so that a reader sees the old file or
+the new one; its checksum is verified on reading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+SCHEMA = 1
+LARGEST_BYTES = 512 * 1024 * 1024
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used; the message names the file and the reason."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by name, and what the header says: kind of checkpoint, configuration, progress."""
+
+    kind: str
+    tensors: dict[str, torch.Tensor]
+    config: dict[str, Any]
+    progress: dict[str, Any]
+
+    def group(self, prefix: str) -> dict[str, torch.Tensor]:
+        """Tensors whose name starts with `prefix` and a dot, without it."""
+        start = prefix + "."
+        return {n.removeprefix(start): t for n, t in self.tensors.items() if n.startswith(start)}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file by new content, or leave it as it was: there is no state in between."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _checksum(tensors: dict[str, torch.Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().contiguous()
+        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint atomically."""
+    # Scalars (Adam's step count) have no bytes to view: store them as one-element tensors.
+    tensors = {
+        n: t.detach().reshape(t.shape or (1,)).contiguous().clone() for n, t in checkpoint.tensors.items()
+    }
+    header = {
+        "schema": SCHEMA,
+        "kind": checkpoint.kind,
+        "config": checkpoint.config,
+        "progress": checkpoint.progress,
+        "sha256": _checksum(tensors),
+    }
+    write_atomically(path, save(tensors, metadata={"dris": json.dumps(header)}))
+
+
+def load_checkpoint(path: Path, kind: str) -> Checkpoint:
+    """Read and verify a checkpoint.
+
+    Raises:
+        CheckpointError: The file is missing, damaged, of another kind or schema, or not safetensors.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"there is no checkpoint {path}")
+    if path.stat().st_size > LARGEST_BYTES:
+        raise CheckpointError(f"{path} has more than {LARGEST_BYTES} bytes: not one of ours")
+    with open(path, "rb") as file:
+        start = file.read(10)
+    if start[:2] in (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"):
+        raise CheckpointError(
+            f"{path} is a pickle or a torch archive, which can run code when it is read: refused. "
+            "dris reads safetensors only."
+        )
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}") from error
+    try:
+        header = json.loads(metadata["dris"])
+        schema, found, checksum = header["schema"], header["kind"], header["sha256"]
+        config, progress = header["config"], header["progress"]
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{path} has no header of dris: it was written by something else") from error
+    if schema > SCHEMA:
+        raise CheckpointError(f"{path} has schema {schema}, this version reads up to {SCHEMA}: update dris")
+    if found != kind:
+        raise CheckpointError(f"{path} is a {found}, expected a {kind}")
+    if _checksum(tensors) != checksum:
+        raise CheckpointError(f"{path} is damaged: its checksum does not match its tensors")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{path}: tensor '{name}' is not finite")
+    return Checkpoint(kind, tensors, config, progress)
+
+
+def load_into(module: torch.nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None:
+    """Load tensors into a module, after checking every name and shape.
+
+    Raises:
+        CheckpointError: A tensor is missing, unknown or of another shape.
+    """
+    expected = {name: tuple(t.shape) for name, t in module.state_dict().items()}
+    got = {name: tuple(t.shape) for name, t in tensors.items()}
+    if expected != got:
+        wrong = sorted(n for n in expected.keys() | got.keys() if expected.get(n) != got.get(n))
+        name = wrong[0]
+        raise CheckpointError(
+            f"{what} does not fit: '{name}' has shape {got.get(name)}, expected {expected.get(name)} "
+            f"({len(wrong)} tensors differ)"
+        )
+    module.load_state_dict(tensors)
+
+
+def versions() -> dict[str, str]:
+    """What the result was made with: interpreter, libraries, and the state of the source."""
+    import mujoco
+    import numpy
+    import warp
+
+    import dris
+
+    found = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "dris": dris.__version__,
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "mujoco": mujoco.__version__,
+        "warp": warp.__version__,
+    }
+    here = Path(__file__).parent
+    for name, command in {"commit": "rev-parse HEAD", "changed files": "status --porcelain"}.items():
+        run = subprocess.run(["git", "-C", str(here), *command.split()], capture_output=True, text=True)
+        if run.returncode == 0:
+            found[name] = run.stdout.strip()
+    return found

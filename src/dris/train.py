@@ -1,0 +1,410 @@
+"""Training, in the paper's two stages: pre-train the set encoder, then learn the policy with PPO.
+
+The loop of the second stage is the paper's Algorithm 1. PPO is rsl_rl's; around it stand what its runner
+does not do: exact resume, checkpoints without pickle, evaluation on a schedule, and data parallelism on
+CPUs (start with torchrun). Random numbers depend on seed and iteration alone: a run that was interrupted
+and resumed has the bits of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.storage import RolloutStorage
+
+from dris.encoder import EncoderConfig, Pretraining, SetAutoencoder, pretrain, reconstruction_error
+from dris.env import DivergedError, Env, EnvConfig, Observation, Step
+from dris.evaluate import CONDITIONS, evaluate
+from dris.policy import FilmModel, Policy, PolicyConfig
+from dris.runs import (
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    load_into,
+    save_checkpoint,
+    versions,
+    write_atomically,
+)
+from dris.task import Task
+
+
+@dataclass(frozen=True)
+class PpoConfig:
+    """How the policy learns; what the paper leaves open was tuned here."""
+
+    learning_rate: float = 1e-3
+    """At the start; falls linearly to nothing, so that a late bad step cannot undo the rest."""
+    last_std: float = 0.07
+    """The actions' standard deviation is kept below a curve that falls geometrically to this."""
+    epochs: int = 5
+    mini_batches: int = 4
+    discount: float = 0.95
+    """gamma"""
+    trace: float = 0.9
+    """lambda of the advantage estimate"""
+    clip: float = 0.2
+    largest_gradient: float = 1.0
+    entropy: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse values PPO has no meaning for."""
+        if not (0 < self.discount < 1 and 0 <= self.trace <= 1):
+            raise ValueError("discount must lie in (0, 1) and trace in [0, 1]")
+        for name in ("learning_rate", "last_std", "epochs", "mini_batches", "clip", "largest_gradient"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A whole run. Defaults are the paper's recipe."""
+
+    task: str
+    """package.module:Class or path/file.py:Class."""
+    preset: str = ""
+    """Variant of the task, for instance the contact preset of catching."""
+    sets: int = 128
+    """B, over all processes."""
+    instances: int = 200
+    """N; E2E is one instance with `--policy.encoder learned`."""
+    iterations: int = 1000
+    """Each one an episode of every set and an update."""
+    seed: int = 0
+    noise: float = 0.0
+    """Observation noise in training, in multiples of the task's noise scale; the paper has none."""
+    threads: int = 2
+    """Threads of torch, per process."""
+    evaluate_every: int = 50
+    evaluate_episodes: int = 1000
+    evaluate_on: tuple[str, ...] = ("clean", "noise-2")
+    save_every: int = 25
+    encoder_from: Path | None = None
+    """Take the encoder of another run instead of pre-training one."""
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    ppo: PpoConfig = field(default_factory=PpoConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse runs that could not be."""
+        for name in (
+            "sets",
+            "instances",
+            "iterations",
+            "threads",
+            "evaluate_every",
+            "evaluate_episodes",
+            "save_every",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in self.evaluate_on:
+            if name not in CONDITIONS:
+                raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What happened last: the stage ("encoder" or "policy"), how far it is, and its figures."""
+
+    stage: str
+    done: int
+    total: int
+    figures: dict[str, float]
+
+
+class Trainer:
+    """One run in one folder. `run` goes on from whatever the folder holds."""
+
+    def __init__(self, make_task: Callable[[], Task], config: TrainConfig, folder: Path):
+        """Prepare a run.
+
+        Args:
+            make_task: Builds a fresh task.
+            config: The run; a folder that holds another configuration is refused.
+            folder: Where everything goes.
+        """
+        self.make_task, self.config, self.folder = make_task, config, folder
+        self.rank = int(os.environ.get("RANK", 0))
+        self.processes = int(os.environ.get("WORLD_SIZE", 1))
+        if config.sets % self.processes:
+            raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
+        self._stored_config = json.loads(json.dumps(asdict(config), default=str))
+        self._claim_folder()
+
+    def _claim_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / "config.json"
+        if file.exists():
+            if json.loads(file.read_text()) != self._stored_config:
+                raise ValueError(
+                    f"{self.folder} holds a run with another configuration: choose another folder"
+                )
+        elif self.rank == 0:
+            write_atomically(file, _json(self._stored_config))
+            write_atomically(self.folder / "versions.json", _json(versions()))
+
+    def run(self) -> Iterator[Progress]:
+        """Train to the end, yielding after every episode of encoder data and every iteration."""
+        torch.set_num_threads(self.config.threads)
+        if self.processes > 1 and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        self.task = self.make_task()
+        with torch.random.fork_rng():
+            torch.manual_seed(self.config.seed)
+            self.policy = Policy(self.task, self.config.encoder, self.config.policy)
+        if self.config.policy.encoder == "frozen":
+            yield from self._encoder_stage()
+        yield from self._policy_stage()
+
+    # Stage 1: the encoder
+
+    def _encoder_stage(self) -> Iterator[Progress]:
+        source = self.config.encoder_from
+        file = self.folder / "encoder.safetensors" if source is None else source / "encoder.safetensors"
+        if source is None and not file.exists() and self.rank == 0:
+            yield from self._pretrain(file)
+        if self.processes > 1:
+            torch.distributed.barrier()
+        checkpoint = load_checkpoint(file, "encoder")
+        load_into(self.policy.encoder, checkpoint.group("encoder"), str(file))
+
+    def _pretrain(self, file: Path) -> Iterator[Progress]:
+        config, unfinished = self.config.encoder, self.folder / "pretraining.safetensors"
+        state = None
+        if unfinished.exists():
+            saved = load_checkpoint(unfinished, "pretraining")
+            model = SetAutoencoder(self.task, config)
+            load_into(model, saved.group("model"), str(unfinished))
+            optimizer = torch.optim.Adam(model.parameters())
+            _load_adam(optimizer, saved.group("adam"))
+            state = Pretraining(model, optimizer, saved.progress["episode"], 0.0)
+        for state in pretrain(self.make_task, config, self.config.seed, state):
+            yield Progress("encoder", state.episode, config.episodes, {"chamfer": state.loss})
+            if state.episode % 5 == 0:
+                tensors = _named("model", state.model.state_dict()) | _named("adam", _adam(state.optimizer))
+                progress = {"episode": state.episode}
+                save_checkpoint(unfinished, Checkpoint("pretraining", tensors, self._stored_config, progress))
+        assert state is not None  # episodes is at least 1
+        error = reconstruction_error(self.make_task, state.model, config, self.config.seed)
+        figures = {"held_out_chamfer": {str(n): value for n, value in error.items()}}
+        tensors = _named("encoder", state.model.encoder.state_dict())
+        save_checkpoint(file, Checkpoint("encoder", tensors, self._stored_config, figures))
+        unfinished.unlink(missing_ok=True)
+
+    # Stage 2: the policy
+
+    def _policy_stage(self) -> Iterator[Progress]:
+        config = self.config
+        share = config.sets // self.processes
+        self.env = Env(
+            self.task,
+            EnvConfig(share, config.instances, config.seed, first_set=self.rank * share, noise=config.noise),
+        )
+        self.algorithm = self._ppo(self.policy.inputs(self.env.reset()), share)
+        self.best = -1.0
+        first = self._resume()
+        self.env.episodes.fill_(first)  # the reset above was only for the shapes
+        metrics = _Metrics(self.folder, first) if self.rank == 0 else None
+        for iteration in range(first, config.iterations):
+            with torch.random.fork_rng():
+                torch.manual_seed((config.seed * 1_000_003 + iteration) * 64 + self.rank + 1)
+                figures = self._iterate(iteration)
+            done = iteration + 1
+            last = done == config.iterations
+            if done % config.evaluate_every == 0 or last:
+                figures |= self._evaluate()
+            if metrics is not None:
+                metrics.add(iteration, figures)
+                if done % config.save_every == 0 or last:
+                    self._save(done)
+            yield Progress("policy", done, config.iterations, figures)
+
+    def _ppo(self, inputs: Any, sets: int) -> PPO:
+        config, ppo = self.config, self.config.ppo
+        with torch.random.fork_rng():
+            torch.manual_seed(config.seed + 1)
+            critic = FilmModel(inputs, 1, self.task, config.encoder, config.policy, None)
+        storage = RolloutStorage("rl", sets, self.task.horizon, inputs, [self.task.action_size])
+        distributed = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.processes}
+        algorithm = PPO(
+            self.policy.actor, critic, storage, num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches,
+            clip_param=ppo.clip, gamma=ppo.discount, lam=ppo.trace, entropy_coef=ppo.entropy,
+            learning_rate=ppo.learning_rate, max_grad_norm=ppo.largest_gradient, schedule="fixed",
+            multi_gpu_cfg=distributed if self.processes > 1 else None,
+        )  # fmt: skip
+        if self.processes > 1:
+            algorithm.broadcast_parameters()
+        return algorithm
+
+    def _iterate(self, iteration: int) -> dict[str, float]:
+        """One pass through the paper's Algorithm 1: a rollout of every set, then an update."""
+        algorithm, policy, env = self.algorithm, self.policy, self.env
+        self._anneal(iteration / self.config.iterations)
+        rewards, limited = [], []
+        with torch.inference_mode():
+            observation = env.reset()  # D_0: s_0 and c^(i) are drawn anew
+            inputs = policy.inputs(observation)
+            for _ in range(self.task.horizon):
+                action = algorithm.act(inputs)  # z = psi(S), a ~ pi(z)
+                step = env.step(action)  # D' = F(D, a); r is the mean over the set
+                inputs = policy.inputs(self._next(step))
+                # Truncations are no ends: the value of the last state follows in compute_returns.
+                algorithm.process_env_step(inputs, step.reward, step.terminated.float(), {})
+                rewards.append(step.reward)
+                limited.append(step.limited)
+            algorithm.compute_returns(inputs)
+        losses = algorithm.update()
+        self._check_finite(losses, iteration)
+        return {
+            "reward": float(torch.stack(rewards).mean()),
+            "set_success": float(step.success.float().mean()),
+            "limited": float(torch.stack(limited).float().mean()),
+            "std": float(policy.actor.output_std.detach().mean()),
+            "learning_rate": algorithm.learning_rate,
+            **{f"loss/{name}": value for name, value in losses.items()},
+        }
+
+    def _next(self, step: Step) -> Observation:
+        """The observation to go on from: sets that terminated begin anew."""
+        if not bool(step.terminated.any()):
+            return step.observation
+        return self.env.reset(step.terminated)
+
+    def _anneal(self, done: float) -> None:
+        """Learning rate and exploration at a share `done` of the run."""
+        ppo, first_std = self.config.ppo, self.config.policy.first_std
+        self.algorithm.learning_rate = ppo.learning_rate * (1 - done)
+        for group in self.algorithm.optimizer.param_groups:
+            group["lr"] = self.algorithm.learning_rate
+        ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)
+        with torch.no_grad():
+            self.policy.actor.distribution.log_std_param.clamp_(max=ceiling)
+
+    def _check_finite(self, losses: dict[str, float], iteration: int) -> None:
+        if all(math.isfinite(value) for value in losses.values()):
+            return
+        storage = self.algorithm.storage
+        snapshot = {"rewards": storage.rewards, "actions": storage.actions, "values": storage.values}
+        raise DivergedError(f"the update of iteration {iteration} is not finite: {losses}", snapshot)
+
+    def _evaluate(self) -> dict[str, float]:
+        """Single-instance scores of the present policy."""
+        figures: dict[str, float] = {}
+        for name in self.config.evaluate_on:
+            episodes = self.config.evaluate_episodes
+            score = evaluate(self.make_task, lambda task, sets: self.policy, CONDITIONS[name], episodes)
+            figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
+        if self.rank == 0 and self._score(figures) > self.best:
+            self.best = self._score(figures)
+            self._save_policy(self.folder / "best.safetensors", figures)
+        return figures
+
+    def _score(self, figures: dict[str, float]) -> float:
+        """What "best" means: mean success over the conditions evaluated on."""
+        rates = [figures[f"{name}/success"] for name in self.config.evaluate_on]
+        return sum(rates) / len(rates)
+
+    # Files
+
+    def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
+        tensors = _named("actor", self.policy.actor.state_dict())
+        tensors |= _named("encoder", self.policy.encoder.state_dict())
+        save_checkpoint(file, Checkpoint("policy", tensors, self._stored_config, figures))
+
+    def _save(self, done: int) -> None:
+        algorithm = self.algorithm
+        tensors = _named("actor", algorithm.actor.state_dict()) | _named(
+            "critic", algorithm.critic.state_dict()
+        )
+        tensors |= _named("adam", _adam(algorithm.optimizer))
+        progress = {"iteration": done, "best": self.best}
+        save_checkpoint(
+            self.folder / "last.safetensors", Checkpoint("training", tensors, self._stored_config, progress)
+        )
+        if done == self.config.iterations:
+            self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
+
+    def _resume(self) -> int:
+        """Load the last checkpoint, if there is one; the iteration to go on with."""
+        file = self.folder / "last.safetensors"
+        if not file.exists():
+            return 0
+        saved = load_checkpoint(file, "training")
+        load_into(self.algorithm.actor, saved.group("actor"), str(file))
+        load_into(self.algorithm.critic, saved.group("critic"), str(file))
+        _load_adam(self.algorithm.optimizer, saved.group("adam"))
+        self.best = saved.progress["best"]
+        return saved.progress["iteration"]
+
+
+class _Metrics:
+    """metrics.jsonl and TensorBoard, cut back to where a resumed run goes on."""
+
+    def __init__(self, folder: Path, first: int):
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._file = folder / "metrics.jsonl"
+        lines = self._file.read_text().splitlines() if self._file.exists() else []
+        kept = [line for line in lines if json.loads(line)["iteration"] < first]
+        write_atomically(self._file, "".join(line + "\n" for line in kept).encode())
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+
+    def add(self, iteration: int, figures: dict[str, float]) -> None:
+        with open(self._file, "a") as file:
+            file.write(json.dumps({"iteration": iteration, **figures}) + "\n")
+        for name, value in figures.items():
+            self._board.add_scalar(name, value, iteration)
+        self._board.flush()
+
+
+def load_policy(file: Path, make_task: Callable[[], Task]) -> Policy:
+    """A policy from its file, ready to act.
+
+    Raises:
+        CheckpointError: The file cannot be used for this task; the message says why.
+    """
+    saved = load_checkpoint(file, "policy")
+    try:
+        encoder = EncoderConfig(**_tuples(saved.config["encoder"]))
+        config = PolicyConfig(**_tuples(saved.config["policy"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{file}: its configuration cannot be read: {error}") from error
+    policy = Policy(make_task(), encoder, config)
+    load_into(policy.actor, saved.group("actor"), str(file))
+    load_into(policy.encoder, saved.group("encoder"), str(file))
+    return policy
+
+
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON lists as the tuples they were."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def _adam(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Adam's moments and step counts as tensors."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{name}": value for index, entry in state.items() for name, value in entry.items()}
+
+
+def _load_adam(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = tensor.reshape(()) if name == "step" else tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -1,0 +1,399 @@
+"""Encoder, FiLM, PPO and the trainer: by hand where a hand can do it, bit for bit where it matters."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from fakes import LineTask
+
+from dris.catching.task import CatchingTask
+from dris.encoder import EncoderConfig, SetAutoencoder, SetEncoder, chamfer
+from dris.env import Env, EnvConfig, Observation
+from dris.evaluate import CONDITIONS, Condition, evaluate
+from dris.policy import FilmModel, Policy, PolicyConfig
+from dris.runs import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from dris.train import PpoConfig, TrainConfig, Trainer, load_policy
+
+TINY_ENCODER = EncoderConfig(
+    latent=8, widths=(16,), decoder_widths=(16,), points=4, episodes=3, sets=8, instances=6, set_sizes=(1, 4),
+    passes=2, batch=16,
+)  # fmt: skip
+
+
+def tiny(**changes) -> TrainConfig:
+    config = TrainConfig(
+        task="fakes:LineTask", sets=16, instances=3, iterations=6, threads=1, evaluate_every=3,
+        evaluate_episodes=20, save_every=2, encoder=TINY_ENCODER, policy=PolicyConfig(hidden=(16,), film_width=4),
+    )  # fmt: skip
+    return replace(config, **changes)
+
+
+def train(folder: Path, config: TrainConfig, stop_after: int | None = None, make=LineTask):
+    """Run a trainer, perhaps walking away after some reports; returns the reports."""
+    reports = []
+    for report in Trainer(make, config, folder).run():
+        reports.append(report)
+        if stop_after is not None and len(reports) == stop_after:
+            break
+    return reports
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_checkpoint(folder / "policy.safetensors", "policy").tensors
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[n], b[n]) for n in a)
+
+
+# Encoder
+
+
+def test_chamfer_by_hand():
+    a = torch.tensor([[[0.0, 0.0], [3.0, 0.0]]])
+    b = torch.tensor([[[0.0, 1.0], [0.0, 2.0], [3.0, 4.0]]])
+    # a to b: 1 and min(10, 13, 16) = 10, mean 5.5; b to a: 1, 4, 16, mean 7.
+    assert float(chamfer(a, b)) == pytest.approx(12.5)
+    assert float(chamfer(a, a)) == pytest.approx(0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 10, 200, 1000])
+def test_codes_ignore_order_and_repetition(size):
+    encoder = SetEncoder(CatchingTask(), EncoderConfig())
+    states = torch.randn(3, size, 6, generator=torch.Generator().manual_seed(0))
+    code = encoder(states)
+    assert code.shape == (3, 64)
+    order = torch.randperm(size, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(encoder(states[:, order]), code)
+    torch.testing.assert_close(encoder(torch.cat((states, states[:, :1]), dim=1)), code)
+
+
+def test_states_are_measured_in_noise_units():
+    encoder = SetEncoder(LineTask(), EncoderConfig(unit=5.0))  # noise scale 0.1: unit 0.5
+    torch.testing.assert_close(
+        encoder.normalise(torch.tensor([[0.5, -0.5]])), torch.tensor([[1.0, -1.0]]).asinh()
+    )
+
+
+def test_pretraining_learns_to_reconstruct(tmp_path):
+    config = tiny(encoder=replace(TINY_ENCODER, episodes=20, passes=8), iterations=1)
+    losses = [r.figures["chamfer"] for r in train(tmp_path, config) if r.stage == "encoder"]
+    assert len(losses) == 20 and losses[-1] < 0.2 * losses[0]
+    stored = load_checkpoint(tmp_path / "encoder.safetensors", "encoder").progress["held_out_chamfer"]
+    assert stored["1"] < 0.2 * losses[0]
+
+
+# FiLM
+
+
+class Conditioned(LineTask):
+    condition_size = 2
+
+    def condition(self):
+        return torch.full((len(self.x), 2), 0.5)
+
+
+def test_film_is_an_affine_map_of_the_code():
+    task = Conditioned()
+    policy = Policy(task, TINY_ENCODER, PolicyConfig(hidden=(4,), film_width=3))
+    states = torch.randn(5, 2, 2, generator=torch.Generator().manual_seed(0))
+    inputs = policy.inputs(Observation(states, torch.ones(5, 2)))
+    model = policy.actor
+    code = model.normalise(inputs["code"])
+    torch.testing.assert_close(model.get_latent(inputs), code)  # lambda = 1 and mu = 0 at the start
+    with torch.no_grad():
+        model.film[-1].bias[:8] = 1.0  # lambda = 2
+        model.film[-1].bias[8:] = 0.5  # mu = 0.5
+    torch.testing.assert_close(model.get_latent(inputs), 2 * code + 0.5)
+
+
+def test_end_to_end_learns_its_encoder_and_dris_does_not():
+    for kind, learns in (("learned", True), ("frozen", False)):
+        policy = Policy(LineTask(), TINY_ENCODER, PolicyConfig(encoder=kind, hidden=(4,)))
+        names = [n for n, p in policy.actor.named_parameters() if p.requires_grad]
+        assert any(n.startswith("encoder.") for n in names) == learns
+        assert not any(p.requires_grad for p in policy.encoder.parameters())
+
+
+# PPO
+
+
+def test_the_last_state_of_a_truncated_episode_is_bootstrapped(tmp_path):
+    """Advantages of a rollout against the recursion written out, with gamma 0.9 and lambda 0.8."""
+    config = tiny(ppo=PpoConfig(discount=0.9, trace=0.8), iterations=1)
+    trainer = Trainer(LineTask, config, tmp_path)
+    list(trainer.run())
+    algorithm = trainer.algorithm
+    kept = {}
+
+    def keep():  # instead of an update
+        st = algorithm.storage
+        kept.update(r=st.rewards.clone(), v=st.values.clone(), returns=st.returns.clone())
+        st.clear()
+        return {"value": 0.0}
+
+    algorithm.update = keep
+    last = {}
+    compute = algorithm.compute_returns
+
+    def remember(inputs):
+        last["v"] = algorithm.critic(inputs).detach()
+        compute(inputs)
+
+    algorithm.compute_returns = remember
+    trainer._iterate(0)
+    v = torch.cat((kept["v"], last["v"][None]))
+    advantage = torch.zeros_like(last["v"])
+    for t in reversed(range(4)):
+        delta = kept["r"][t] + 0.9 * v[t + 1] - v[t]
+        advantage = delta + 0.9 * 0.8 * advantage
+        torch.testing.assert_close(kept["returns"][t], advantage + v[t])
+
+
+def test_learning_is_proven_on_a_tiny_task(tmp_path):
+    """Points on a line are brought to the origin: chance is about a half, learning nearly all."""
+    config = tiny(iterations=60, sets=64, evaluate_every=60, evaluate_episodes=200, evaluate_on=("clean",))
+    reports = train(tmp_path, config)
+    untrained = evaluate(LineTask, lambda t, n: lambda o: torch.zeros(n, 1), Condition(), 200)
+    assert untrained.success < 0.6
+    assert reports[-1].figures["clean/success"] > 0.95
+    assert reports[-1].figures["reward"] > reports[4].figures["reward"] + 0.05
+
+
+# Determinism and resuming
+
+
+def test_same_seed_same_weights_other_seed_other_weights(tmp_path):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(tmp_path / name, tiny(seed=seed))
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 4, 5, 8])
+def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path, stop_after):
+    train(tmp_path / "whole", tiny())
+    train(tmp_path / "cut", tiny(), stop_after=stop_after)
+    train(tmp_path / "cut", tiny())
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+    whole, cut = ((tmp_path / n / "metrics.jsonl").read_text() for n in ("whole", "cut"))
+    assert whole == cut
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_learning import LineTask, Trainer, tiny
+for _ in Trainer(LineTask, tiny(iterations=60, save_every=1), Path({folder!r})).run():
+    print("step", flush=True)
+"""
+
+
+def test_twenty_kills_at_random_moments_lose_nothing(tmp_path):
+    """SIGKILL, also while saving: each resume goes on, and the end has the uninterrupted bits."""
+    script = KILLED.format(tests=str(Path(__file__).parent), folder=str(tmp_path / "killed"))
+    rng = random.Random(0)
+    kills = 0
+    while kills < 20:
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        started = process.stdout.readline()  # the first step is done: from now on anything may happen
+        if started:
+            time.sleep(rng.uniform(0.0, 0.06))
+        finished = process.poll() == 0
+        os.kill(process.pid, signal.SIGKILL) if process.poll() is None else None
+        process.stdout.close()
+        process.wait()
+        if finished or (tmp_path / "killed" / "policy.safetensors").exists():
+            break
+        kills += 1
+        last = tmp_path / "killed" / "last.safetensors"
+        if last.exists():
+            load_checkpoint(last, "training")  # never half-written
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+    train(tmp_path / "whole", tiny(iterations=60, save_every=1))
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+    assert kills >= 10
+
+
+def test_another_configuration_does_not_overwrite_a_run(tmp_path):
+    train(tmp_path, tiny())
+    before = (tmp_path / "policy.safetensors").read_bytes()
+    with pytest.raises(ValueError, match="another configuration"):
+        Trainer(LineTask, tiny(instances=4), tmp_path)
+    assert (tmp_path / "policy.safetensors").read_bytes() == before
+
+
+def test_two_processes_learn_together(tmp_path):
+    """torchrun with gloo: both end with the same weights, and learn as well as one."""
+    script = tmp_path / "job.py"
+    script.write_text(
+        f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_learning import LineTask, Trainer, tiny
+config = tiny(iterations=60, sets=64, evaluate_every=60, evaluate_episodes=200, evaluate_on=("clean",))
+for report in Trainer(LineTask, config, Path({str(tmp_path / "run")!r})).run():
+    pass
+print("clean", report.figures["clean/success"])
+"""
+    )
+    out = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", str(script)],
+        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr[-2000:]
+    rates = [float(line.split()[1]) for line in out.stdout.splitlines() if line.startswith("clean")]
+    assert len(rates) == 2 and rates[0] == rates[1] > 0.95
+
+
+# Files
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    train(folder, tiny())
+    return folder
+
+
+def test_the_folder_explains_itself(run_folder):
+    config = json.loads((run_folder / "config.json").read_text())
+    assert config["instances"] == 3 and config["ppo"]["discount"] == 0.95
+    versions = json.loads((run_folder / "versions.json").read_text())
+    assert versions["torch"] == torch.__version__
+    lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
+    assert [line["iteration"] for line in lines] == list(range(6))
+    assert "noise-2/success" in lines[2] and "reward" in lines[0]
+    assert (run_folder / "best.safetensors").exists() and list((run_folder / "tensorboard").iterdir())
+
+
+def test_a_loaded_policy_acts_as_the_trained_one(tmp_path):
+    trainer = Trainer(LineTask, tiny(), tmp_path)
+    list(trainer.run())
+    loaded = load_policy(tmp_path / "policy.safetensors", LineTask)
+    observation = Env(LineTask(), EnvConfig(sets=5, instances=1)).reset()
+    assert torch.equal(loaded(observation), trainer.policy(observation))
+
+
+def spoil(data: bytes, how: str) -> bytes:
+    if how == "truncated":
+        return data[: len(data) // 2]
+    if how == "flipped":
+        return data[:-100] + bytes([data[-100] ^ 0x10]) + data[-99:]
+    if how == "pickle":
+        return b"\x80\x04\x95" + data
+    if how == "archive":
+        return b"PK\x03\x04" + data
+    return b"hello"
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("truncated", "damaged or not a safetensors"),
+        ("flipped", "checksum does not match"),
+        ("pickle", "can run code"),
+        ("archive", "can run code"),
+        ("text", "damaged or not a safetensors"),
+    ],
+)
+def test_damaged_files_are_refused(run_folder, tmp_path, how, message):
+    file = tmp_path / "policy.safetensors"
+    file.write_bytes(spoil((run_folder / "policy.safetensors").read_bytes(), how))
+    with pytest.raises(CheckpointError, match=message):
+        load_policy(file, LineTask)
+
+
+def test_files_that_do_not_fit_are_refused(run_folder, tmp_path):
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        load_policy(tmp_path / "none.safetensors", LineTask)
+    with pytest.raises(CheckpointError, match=r"does not fit: .* has shape"):
+        load_policy(run_folder / "policy.safetensors", CatchingTask)
+    with pytest.raises(CheckpointError, match="is a encoder, expected a policy"):
+        load_policy(run_folder / "encoder.safetensors", LineTask)
+    saved = load_checkpoint(run_folder / "policy.safetensors", "policy")
+    newer = tmp_path / "newer.safetensors"
+    import dris.runs
+
+    old, dris.runs.SCHEMA = dris.runs.SCHEMA, 99
+    try:
+        save_checkpoint(newer, saved)
+    finally:
+        dris.runs.SCHEMA = old
+    with pytest.raises(CheckpointError, match="schema 99"):
+        load_policy(newer, LineTask)
+    nan = {name: tensor * float("nan") for name, tensor in saved.tensors.items()}
+    save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
+    with pytest.raises(CheckpointError, match="is not finite"):
+        load_policy(newer, LineTask)
+    unknown = {**saved.config, "policy": {**saved.config["policy"], "colour": 1}}
+    save_checkpoint(newer, Checkpoint("policy", saved.tensors, unknown, {}))
+    with pytest.raises(CheckpointError, match="colour"):
+        load_policy(newer, LineTask)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sets": 0}, "sets must be at least 1"),
+        ({"evaluate_on": ("fog",)}, "unknown condition 'fog'; known: clean"),
+    ],
+)
+def test_bad_runs_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(**changes)
+    with pytest.raises(ValueError, match="discount"):
+        PpoConfig(discount=1.0)
+    with pytest.raises(ValueError, match="set_sizes"):
+        EncoderConfig(set_sizes=())
+
+
+class Poisoned(LineTask):
+    def reward_terms(self):
+        return {"near": self.x * float("nan")}
+
+
+def test_a_reward_that_is_not_a_number_stops_the_run(tmp_path):
+    from dris import DivergedError
+
+    with pytest.raises(DivergedError, match="reward of set 0, instance 0 is not finite at step 1"):
+        train(tmp_path, tiny(), make=Poisoned)
+    assert not (tmp_path / "last.safetensors").exists()
+
+
+# Evaluation
+
+
+def test_conditions_do_what_they_say():
+    zero = lambda task, sets: lambda observation: torch.zeros(sets, 1)  # noqa: E731
+    clean = evaluate(LineTask, zero, CONDITIONS["clean"], 500)
+    assert clean.episodes == 500
+    again = evaluate(LineTask, zero, CONDITIONS["clean"], 500)
+    assert clean == again
+    # Standing still, x is uniform in [-1, 1]: half of them within 0.5, mean reward 0.25 - 0.5.
+    assert clean.success == pytest.approx(0.5, abs=0.07) and clean.reward == pytest.approx(-0.25, abs=0.04)
+    seen = []
+    evaluate(
+        LineTask, lambda t, n: lambda o: seen.append(o.states) or torch.zeros(n, 1), Condition(noise=3.0), 500
+    )
+    drift = torch.stack(seen)[..., 0].std(dim=0).mean()
+    assert float(drift) == pytest.approx(0.3, rel=0.15)
+    with pytest.raises(KeyError, match="restitution"):
+        evaluate(LineTask, zero, CONDITIONS["restitution"], 5)
+
+
+def test_film_model_is_rsl_rls():
+    from rsl_rl.models import MLPModel
+
+    assert issubclass(FilmModel, MLPModel) and issubclass(SetAutoencoder, torch.nn.Module)
