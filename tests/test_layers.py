@@ -18,6 +18,7 @@ ROOMS = [
     ["policy"],
     ["evaluate"],
     ["runs"],
+    ["load"],
     ["train"],
     ["sim"],
     ["catching"],

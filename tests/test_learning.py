@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from fakes import LineTask
 
 from dris.catching.task import CatchingTask
 from dris.encoder import EncoderConfig, SetAutoencoder, SetEncoder, chamfer
 from dris.env import Env, EnvConfig, Observation
 from dris.evaluate import CONDITIONS, Condition, evaluate
+from dris.load import load_policy
 from dris.policy import FilmModel, Policy, PolicyConfig
 from dris.runs import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from dris.train import PpoConfig, TrainConfig, Trainer, load_policy
+from dris.train import PpoConfig, TrainConfig, Trainer
+from fakes import LineTask
 
 TINY_ENCODER = EncoderConfig(
     latent=8, widths=(16,), decoder_widths=(16,), points=4, episodes=3, sets=8, instances=6, set_sizes=(1, 4),

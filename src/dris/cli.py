@@ -73,8 +73,8 @@ def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
         ValueError: There is no such agent, run or file.
     """
     from dris.catching.agents import AGENTS
+    from dris.load import load_policy
     from dris.runs import load_checkpoint
-    from dris.train import load_policy
 
     if name in AGENTS:
         return task_maker(CATCHING, "paper"), AGENTS[name]

@@ -47,8 +47,14 @@ class FilmModel(MLPModel):
     """
 
     def __init__(
-        self, inputs: TensorDict, outputs: int, task: Task, encoder: EncoderConfig, config: PolicyConfig, std: float | None
-    ):  # fmt: skip
+        self,
+        inputs: TensorDict,
+        outputs: int,
+        task: Task,
+        encoder: EncoderConfig,
+        config: PolicyConfig,
+        std: float | None,
+    ):
         self._code_size = encoder.latent
         gaussian = {"class_name": "GaussianDistribution", "init_std": std, "std_type": "log"}
         groups = {"all": ["condition"]}

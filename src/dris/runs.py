@@ -165,3 +165,49 @@ def versions() -> dict[str, str]:
         if run.returncode == 0:
             found[name] = run.stdout.strip()
     return found
+
+
+class Metrics:
+    """metrics.jsonl and TensorBoard, cut back to where a resumed run goes on."""
+
+    def __init__(self, folder: Path, first: int):
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._file = folder / "metrics.jsonl"
+        lines = self._file.read_text().splitlines() if self._file.exists() else []
+        kept = [line for line in lines if json.loads(line)["iteration"] < first]
+        write_atomically(self._file, "".join(line + "\n" for line in kept).encode())
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+
+    def add(self, iteration: int, figures: dict[str, float]) -> None:
+        """Write the figures of an iteration."""
+        with open(self._file, "a") as file:
+            file.write(json.dumps({"iteration": iteration, **figures}) + "\n")
+        for name, value in figures.items():
+            self._board.add_scalar(name, value, iteration)
+        self._board.flush()
+
+
+def to_json(value: Any) -> bytes:
+    """JSON for a person to read."""
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors with `prefix` and a dot before their names: what `Checkpoint.group` takes off again."""
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def adam_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """Adam's moments and step counts as tensors."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{name}": value for index, entry in state.items() for name, value in entry.items()}
+
+
+def load_adam(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    """The inverse of `adam_tensors`."""
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = tensor.reshape(()) if name == "step" else tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -26,10 +26,14 @@ from dris.evaluate import CONDITIONS, evaluate
 from dris.policy import FilmModel, Policy, PolicyConfig
 from dris.runs import (
     Checkpoint,
-    CheckpointError,
+    Metrics,
+    adam_tensors,
+    load_adam,
     load_checkpoint,
     load_into,
+    named,
     save_checkpoint,
+    to_json,
     versions,
     write_atomically,
 )
@@ -148,8 +152,8 @@ class Trainer:
                     f"{self.folder} holds a run with another configuration: choose another folder"
                 )
         elif self.rank == 0:
-            write_atomically(file, _json(self._stored_config))
-            write_atomically(self.folder / "versions.json", _json(versions()))
+            write_atomically(file, to_json(self._stored_config))
+            write_atomically(self.folder / "versions.json", to_json(versions()))
 
     def run(self) -> Iterator[Progress]:
         """Train to the end, yielding after every episode of encoder data and every iteration."""
@@ -164,8 +168,6 @@ class Trainer:
             yield from self._encoder_stage()
         yield from self._policy_stage()
 
-    # Stage 1: the encoder
-
     def _encoder_stage(self) -> Iterator[Progress]:
         source = self.config.encoder_from
         file = self.folder / "encoder.safetensors" if source is None else source / "encoder.safetensors"
@@ -178,28 +180,30 @@ class Trainer:
 
     def _pretrain(self, file: Path) -> Iterator[Progress]:
         config, unfinished = self.config.encoder, self.folder / "pretraining.safetensors"
-        state = None
-        if unfinished.exists():
-            saved = load_checkpoint(unfinished, "pretraining")
-            model = SetAutoencoder(self.task, config)
-            load_into(model, saved.group("model"), str(unfinished))
-            optimizer = torch.optim.Adam(model.parameters())
-            _load_adam(optimizer, saved.group("adam"))
-            state = Pretraining(model, optimizer, saved.progress["episode"], 0.0)
-        for state in pretrain(self.make_task, config, self.config.seed, state):
-            yield Progress("encoder", state.episode, config.episodes, {"chamfer": state.loss})
-            if state.episode % 5 == 0:
-                tensors = _named("model", state.model.state_dict()) | _named("adam", _adam(state.optimizer))
-                progress = {"episode": state.episode}
-                save_checkpoint(unfinished, Checkpoint("pretraining", tensors, self._stored_config, progress))
-        assert state is not None  # episodes is at least 1
-        error = reconstruction_error(self.make_task, state.model, config, self.config.seed)
+        state = self._resume_pretraining(unfinished)
+        for reached in pretrain(self.make_task, config, self.config.seed, state):
+            yield Progress("encoder", reached.episode, config.episodes, {"chamfer": reached.loss})
+            if reached.episode % 5 == 0:
+                tensors = named("model", reached.model.state_dict())
+                tensors |= named("adam", adam_tensors(reached.optimizer))
+                self._checkpoint(unfinished, "pretraining", tensors, {"episode": reached.episode})
+        error = reconstruction_error(self.make_task, reached.model, config, self.config.seed)
         figures = {"held_out_chamfer": {str(n): value for n, value in error.items()}}
-        tensors = _named("encoder", state.model.encoder.state_dict())
-        save_checkpoint(file, Checkpoint("encoder", tensors, self._stored_config, figures))
+        self._checkpoint(file, "encoder", named("encoder", reached.model.encoder.state_dict()), figures)
         unfinished.unlink(missing_ok=True)
 
-    # Stage 2: the policy
+    def _resume_pretraining(self, file: Path) -> Pretraining | None:
+        if not file.exists():
+            return None
+        saved = load_checkpoint(file, "pretraining")
+        model = SetAutoencoder(self.task, self.config.encoder)
+        load_into(model, saved.group("model"), str(file))
+        optimizer = torch.optim.Adam(model.parameters())
+        load_adam(optimizer, saved.group("adam"))
+        return Pretraining(model, optimizer, saved.progress["episode"], 0.0)
+
+    def _checkpoint(self, file: Path, kind: str, tensors: dict[str, torch.Tensor], progress: dict) -> None:
+        save_checkpoint(file, Checkpoint(kind, tensors, self._stored_config, progress))
 
     def _policy_stage(self) -> Iterator[Progress]:
         config = self.config
@@ -212,7 +216,7 @@ class Trainer:
         self.best = -1.0
         first = self._resume()
         self.env.episodes.fill_(first)  # the reset above was only for the shapes
-        metrics = _Metrics(self.folder, first) if self.rank == 0 else None
+        metrics = Metrics(self.folder, first) if self.rank == 0 else None
         for iteration in range(first, config.iterations):
             with torch.random.fork_rng():
                 torch.manual_seed((config.seed * 1_000_003 + iteration) * 64 + self.rank + 1)
@@ -235,9 +239,9 @@ class Trainer:
         storage = RolloutStorage("rl", sets, self.task.horizon, inputs, [self.task.action_size])
         distributed = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.processes}
         algorithm = PPO(
-            self.policy.actor, critic, storage, num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches,
-            clip_param=ppo.clip, gamma=ppo.discount, lam=ppo.trace, entropy_coef=ppo.entropy,
-            learning_rate=ppo.learning_rate, max_grad_norm=ppo.largest_gradient, schedule="fixed",
+            self.policy.actor, critic, storage, schedule="fixed", learning_rate=ppo.learning_rate,
+            num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches, clip_param=ppo.clip,
+            gamma=ppo.discount, lam=ppo.trace, entropy_coef=ppo.entropy, max_grad_norm=ppo.largest_gradient,
             multi_gpu_cfg=distributed if self.processes > 1 else None,
         )  # fmt: skip
         if self.processes > 1:
@@ -312,23 +316,19 @@ class Trainer:
         rates = [figures[f"{name}/success"] for name in self.config.evaluate_on]
         return sum(rates) / len(rates)
 
-    # Files
-
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
-        tensors = _named("actor", self.policy.actor.state_dict())
-        tensors |= _named("encoder", self.policy.encoder.state_dict())
-        save_checkpoint(file, Checkpoint("policy", tensors, self._stored_config, figures))
+        tensors = named("actor", self.policy.actor.state_dict())
+        tensors |= named("encoder", self.policy.encoder.state_dict())
+        self._checkpoint(file, "policy", tensors, figures)
 
     def _save(self, done: int) -> None:
         algorithm = self.algorithm
-        tensors = _named("actor", algorithm.actor.state_dict()) | _named(
+        tensors = named("actor", algorithm.actor.state_dict()) | named(
             "critic", algorithm.critic.state_dict()
         )
-        tensors |= _named("adam", _adam(algorithm.optimizer))
+        tensors |= named("adam", adam_tensors(algorithm.optimizer))
         progress = {"iteration": done, "best": self.best}
-        save_checkpoint(
-            self.folder / "last.safetensors", Checkpoint("training", tensors, self._stored_config, progress)
-        )
+        self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
         if done == self.config.iterations:
             self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
 
@@ -340,71 +340,6 @@ class Trainer:
         saved = load_checkpoint(file, "training")
         load_into(self.algorithm.actor, saved.group("actor"), str(file))
         load_into(self.algorithm.critic, saved.group("critic"), str(file))
-        _load_adam(self.algorithm.optimizer, saved.group("adam"))
+        load_adam(self.algorithm.optimizer, saved.group("adam"))
         self.best = saved.progress["best"]
         return saved.progress["iteration"]
-
-
-class _Metrics:
-    """metrics.jsonl and TensorBoard, cut back to where a resumed run goes on."""
-
-    def __init__(self, folder: Path, first: int):
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._file = folder / "metrics.jsonl"
-        lines = self._file.read_text().splitlines() if self._file.exists() else []
-        kept = [line for line in lines if json.loads(line)["iteration"] < first]
-        write_atomically(self._file, "".join(line + "\n" for line in kept).encode())
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
-
-    def add(self, iteration: int, figures: dict[str, float]) -> None:
-        with open(self._file, "a") as file:
-            file.write(json.dumps({"iteration": iteration, **figures}) + "\n")
-        for name, value in figures.items():
-            self._board.add_scalar(name, value, iteration)
-        self._board.flush()
-
-
-def load_policy(file: Path, make_task: Callable[[], Task]) -> Policy:
-    """A policy from its file, ready to act.
-
-    Raises:
-        CheckpointError: The file cannot be used for this task; the message says why.
-    """
-    saved = load_checkpoint(file, "policy")
-    try:
-        encoder = EncoderConfig(**_tuples(saved.config["encoder"]))
-        config = PolicyConfig(**_tuples(saved.config["policy"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{file}: its configuration cannot be read: {error}") from error
-    policy = Policy(make_task(), encoder, config)
-    load_into(policy.actor, saved.group("actor"), str(file))
-    load_into(policy.encoder, saved.group("encoder"), str(file))
-    return policy
-
-
-def _tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON lists as the tuples they were."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-
-
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2) + "\n").encode()
-
-
-def _named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
-
-
-def _adam(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """Adam's moments and step counts as tensors."""
-    state = optimizer.state_dict()["state"]
-    return {f"{index}.{name}": value for index, entry in state.items() for name, value in entry.items()}
-
-
-def _load_adam(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = tensor.reshape(()) if name == "step" else tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
