@@ -145,7 +145,7 @@ def random_commands(name, episodes):
 def test_a_second_of_random_commands_follows_mujoco(name):
     make, home, stiffness, damping = ARMS[name]
     episodes = 4
-    world = world_for(name, sets=episodes, joint_speed=None if name == "gantry" else 0.8)
+    world = world_for(name, sets=episodes, joint_speed=None if name == "gantry" else 1.0)
     commands = random_commands(name, episodes)
     joints, plates = [], []
     for command in commands:
