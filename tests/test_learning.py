@@ -77,6 +77,18 @@ def test_codes_ignore_order_and_repetition(size):
     torch.testing.assert_close(encoder(torch.cat((states, states[:, :1]), dim=1)), code)
 
 
+def test_standardised_codes_have_mean_0_and_deviation_1():
+    encoder = SetEncoder(CatchingTask(), EncoderConfig())
+    states = torch.randn(500, 20, 6, generator=torch.Generator().manual_seed(0))
+    for _ in range(2):  # doing it again changes nothing but the last digits
+        encoder.standardise(states, (1, 20))
+        codes = torch.cat((encoder(states[:, :1]), encoder(states)))
+        torch.testing.assert_close(codes.mean(dim=0), torch.zeros(64), atol=1e-4, rtol=0)
+        moving = codes.std(dim=0) > 0.5
+        assert float(moving.float().mean()) > 0.9
+        torch.testing.assert_close(codes.std(dim=0)[moving], torch.ones(int(moving.sum())), atol=0.05, rtol=0)
+
+
 def test_states_are_measured_in_noise_units():
     encoder = SetEncoder(LineTask(), EncoderConfig(unit=5.0))  # noise scale 0.1: unit 0.5
     torch.testing.assert_close(
@@ -108,7 +120,7 @@ def test_film_is_an_affine_map_of_the_code():
     states = torch.randn(5, 2, 2, generator=torch.Generator().manual_seed(0))
     inputs = policy.inputs(Observation(states, torch.ones(5, 2)))
     model = policy.actor
-    code = model.normalise(inputs["code"])
+    code = inputs["code"]
     torch.testing.assert_close(model.get_latent(inputs), code)  # lambda = 1 and mu = 0 at the start
     with torch.no_grad():
         model.film[-1].bias[:8] = 1.0  # lambda = 2

@@ -64,7 +64,11 @@ class SetEncoder(nn.Module):
         super().__init__()
         scale = torch.tensor(task.noise_scale) * config.unit
         self.scale: torch.Tensor
+        self.centre: torch.Tensor
+        self.spread: torch.Tensor
         self.register_buffer("scale", scale)
+        self.register_buffer("centre", torch.zeros(config.latent))
+        self.register_buffer("spread", torch.ones(config.latent))
         sizes = (len(task.state_names), *config.widths, config.latent)
         layers: list[nn.Module] = []
         for before, after in zip(sizes[:-1], sizes[1:], strict=True):
@@ -77,7 +81,19 @@ class SetEncoder(nn.Module):
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """Codes [..., d_z] of sets [..., N, S]."""
-        return self.points(self.normalise(states)).amax(dim=-2)
+        return (self.points(self.normalise(states)).amax(dim=-2) - self.centre) / self.spread
+
+    def standardise(self, sets: torch.Tensor, sizes: tuple[int, ...]) -> None:
+        """Give each feature of the code mean 0 and deviation 1 over sets [B, N, S] cut to some sizes.
+
+        Done once, after pre-training. A norm that looked at each code by itself would blow up the small
+        differences between quiet sets, and with them the observation noise.
+        """
+        with torch.no_grad():
+            codes = torch.cat([self(sets[:, :size]) for size in sizes])
+            spread = codes.std(dim=0) + 1e-3  # a feature that never moves stays quiet
+            self.centre += codes.mean(dim=0) * self.spread
+            self.spread *= spread
 
 
 class SetAutoencoder(nn.Module):
@@ -185,11 +201,17 @@ def _one_pass(
     return losses
 
 
-def reconstruction_error(
-    make_task: Callable[[], Task], model: SetAutoencoder, config: EncoderConfig, seed: int
-) -> dict[int, float]:
-    """Chamfer distance on an episode that pre-training never saw, by set size."""
-    held_out = next(random_episodes(make_task(), config, seed, config.episodes, config.episodes + 1))
-    sizes = sorted({1, 10, 50, held_out.shape[1]})
-    with torch.inference_mode():
-        return {n: float(model.loss(held_out[::8, :n])) for n in sizes if n <= held_out.shape[1]}
+def held_out_episode(make_task: Callable[[], Task], config: EncoderConfig, seed: int) -> torch.Tensor:
+    """Sets [T * B, N, S] of an episode that pre-training never sees."""
+    return next(random_episodes(make_task(), config, seed, config.episodes, config.episodes + 1))
+
+
+def report_sizes(sets: torch.Tensor) -> tuple[int, ...]:
+    """Set sizes that codes and errors are looked at for: 1, 10, 50 and the largest there is."""
+    return tuple(sorted({size for size in (1, 10, 50, sets.shape[1]) if size <= sets.shape[1]}))
+
+
+def reconstruction_error(model: SetAutoencoder, sets: torch.Tensor) -> dict[int, float]:
+    """Chamfer distance by set size."""
+    with torch.no_grad():
+        return {size: float(model.loss(sets[:, :size])) for size in report_sizes(sets)}

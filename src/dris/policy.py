@@ -62,7 +62,6 @@ class FilmModel(MLPModel):
             inputs, groups, "all", outputs, config.hidden, "elu", False, None if std is None else gaussian
         )
         self.encoder = SetEncoder(task, encoder) if config.encoder == "learned" else None
-        self.normalise = nn.LayerNorm(encoder.latent)
         self.film = None
         if task.condition_size:
             last = nn.Linear(config.film_width, 2 * encoder.latent)
@@ -72,7 +71,7 @@ class FilmModel(MLPModel):
 
     def get_latent(self, obs: TensorDict, masks=None, hidden_state=None) -> torch.Tensor:
         """FiLM(z, u)."""
-        code = self.normalise(obs["code"] if self.encoder is None else self.encoder(obs["states"]))
+        code = obs["code"] if self.encoder is None else self.encoder(obs["states"])
         if self.film is None:
             return code
         scale, shift = self.film(obs["condition"]).chunk(2, dim=-1)

@@ -20,7 +20,15 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
-from dris.encoder import EncoderConfig, Pretraining, SetAutoencoder, pretrain, reconstruction_error
+from dris.encoder import (
+    EncoderConfig,
+    Pretraining,
+    SetAutoencoder,
+    held_out_episode,
+    pretrain,
+    reconstruction_error,
+    report_sizes,
+)
 from dris.env import DivergedError, Env, EnvConfig, Observation, Step
 from dris.evaluate import CONDITIONS, evaluate
 from dris.policy import FilmModel, Policy, PolicyConfig
@@ -44,7 +52,7 @@ from dris.task import Task
 class PpoConfig:
     """How the policy learns; what the paper leaves open was tuned here."""
 
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     """At the start; falls linearly to nothing, so that a late bad step cannot undo the rest."""
     last_std: float = 0.07
     """The actions' standard deviation is kept below a curve that falls geometrically to this."""
@@ -56,7 +64,6 @@ class PpoConfig:
     """lambda of the advantage estimate"""
     clip: float = 0.2
     largest_gradient: float = 1.0
-    entropy: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse values PPO has no meaning for."""
@@ -128,13 +135,7 @@ class Trainer:
     """One run in one folder. `run` goes on from whatever the folder holds."""
 
     def __init__(self, make_task: Callable[[], Task], config: TrainConfig, folder: Path):
-        """Prepare a run.
-
-        Args:
-            make_task: Builds a fresh task.
-            config: The run; a folder that holds another configuration is refused.
-            folder: Where everything goes.
-        """
+        """Prepare a run of fresh tasks; a folder that holds another configuration is refused."""
         self.make_task, self.config, self.folder = make_task, config, folder
         self.rank = int(os.environ.get("RANK", 0))
         self.processes = int(os.environ.get("WORLD_SIZE", 1))
@@ -187,7 +188,9 @@ class Trainer:
                 tensors = named("model", reached.model.state_dict())
                 tensors |= named("adam", adam_tensors(reached.optimizer))
                 self._checkpoint(unfinished, "pretraining", tensors, {"episode": reached.episode})
-        error = reconstruction_error(self.make_task, reached.model, config, self.config.seed)
+        sets = held_out_episode(self.make_task, config, self.config.seed)[::8]
+        error = reconstruction_error(reached.model, sets)
+        reached.model.encoder.standardise(sets, report_sizes(sets))
         figures = {"held_out_chamfer": {str(n): value for n, value in error.items()}}
         self._checkpoint(file, "encoder", named("encoder", reached.model.encoder.state_dict()), figures)
         unfinished.unlink(missing_ok=True)
@@ -241,7 +244,7 @@ class Trainer:
         algorithm = PPO(
             self.policy.actor, critic, storage, schedule="fixed", learning_rate=ppo.learning_rate,
             num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches, clip_param=ppo.clip,
-            gamma=ppo.discount, lam=ppo.trace, entropy_coef=ppo.entropy, max_grad_norm=ppo.largest_gradient,
+            gamma=ppo.discount, lam=ppo.trace, entropy_coef=0.0, max_grad_norm=ppo.largest_gradient,
             multi_gpu_cfg=distributed if self.processes > 1 else None,
         )  # fmt: skip
         if self.processes > 1:
@@ -293,11 +296,10 @@ class Trainer:
             self.policy.actor.distribution.log_std_param.clamp_(max=ceiling)
 
     def _check_finite(self, losses: dict[str, float], iteration: int) -> None:
-        if all(math.isfinite(value) for value in losses.values()):
-            return
-        storage = self.algorithm.storage
-        snapshot = {"rewards": storage.rewards, "actions": storage.actions, "values": storage.values}
-        raise DivergedError(f"the update of iteration {iteration} is not finite: {losses}", snapshot)
+        if not all(math.isfinite(value) for value in losses.values()):
+            storage = self.algorithm.storage
+            snapshot = {"rewards": storage.rewards, "actions": storage.actions, "values": storage.values}
+            raise DivergedError(f"the update of iteration {iteration} is not finite: {losses}", snapshot)
 
     def _evaluate(self) -> dict[str, float]:
         """Single-instance scores of the present policy."""
