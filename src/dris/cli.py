@@ -220,7 +220,7 @@ def play(
 
 
 def bench(
-    what: tyro.conf.Positional[Literal["world", "physics"]],
+    what: tyro.conf.Positional[Literal["world", "physics", "train"]],
     sets: int | None = None,
     instances: tuple[int, ...] = (1, 10, 50, 200),
     repeats: int = 5,
@@ -230,10 +230,10 @@ def bench(
 
     Args:
         what: world: speed of this world, MuJoCo and (if installed) SAPIEN; physics: errors of this world
-            against its own substep and against MuJoCo.
-        sets: Sets that evolve side by side in this world.
-        instances: Set sizes to measure (world).
-        repeats: Throws per world and size (world).
+            against its own substep and against MuJoCo; train: where an iteration's time goes.
+        sets: Sets that evolve side by side (world, physics).
+        instances: Set sizes to measure (world, train).
+        repeats: Throws per world and size (world), iterations per size (train).
         json_file: Also write the result to this file.
     """
     if repeats < 1 or not instances:
@@ -244,6 +244,10 @@ def bench(
         from dris.bench.world import bench_world, table
 
         result = bench_world(instances, 128 if sets is None else sets, repeats)
+    elif what == "train":
+        from dris.bench.train import bench_train, table
+
+        result = bench_train(instances, repeats)
     else:
         from dris.bench.physics import bench_physics, table
 
