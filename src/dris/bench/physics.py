@@ -109,7 +109,7 @@ def _against_mujoco(sets: int) -> dict[str, float]:
                 mujoco.mj_step(model, data)
             mujoco.mj_kinematics(model, data)
             joint_errors.append(task.world.q[row].numpy() - data.qpos)
-            plate_errors.append(np.linalg.norm(task.world.plate_pos[row] - data.site("plate").xpos))
+            plate_errors.append(np.linalg.norm(task.world.plate_pos[row].numpy() - data.site("plate").xpos))
     by_step = np.array(joint_errors).reshape(task.horizon, sets, -1)
     rms = np.sqrt((by_step**2).mean(axis=0)).max(axis=1)  # [sets] worst joint of each episode
     return {
