@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from dris.catching.task import CatchingTask
-from dris.encoder import EncoderConfig, SetAutoencoder, SetEncoder, chamfer
+from dris.encoder import EncoderConfig, SetEncoder, chamfer
 from dris.env import Observation
 from dris.evaluate import CONDITIONS, Condition, evaluate
-from dris.policy import FilmModel, Policy, PolicyConfig
+from dris.policy import Policy, PolicyConfig
 from dris.runs import load_checkpoint
 from dris.train import PpoConfig, TrainConfig, Trainer
 from fakes import LineTask
@@ -287,9 +287,3 @@ def test_conditions_do_what_they_say():
     assert float(drift) == pytest.approx(0.3, rel=0.15)
     with pytest.raises(KeyError, match="restitution"):
         evaluate(LineTask, zero, CONDITIONS["restitution"], 5)
-
-
-def test_film_model_is_rsl_rls():
-    from rsl_rl.models import MLPModel
-
-    assert issubclass(FilmModel, MLPModel) and issubclass(SetAutoencoder, torch.nn.Module)

@@ -86,7 +86,7 @@ class CatchingConfig:
     from behind would pass through the robot."""
     spawn_height: tuple[float, float] = (-0.2, 0.2)
     """Height of the release over the plate [m]; with the flight time it sets the arrival speed,
-    4.7 to 7.6 m/s downwards [design]."""
+    4.7 to 7.5 m/s downwards [design]."""
 
     # Reward and success.
     decay: float = 0.25
