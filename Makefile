@@ -5,10 +5,14 @@ export MUJOCO_GL ?= egl
 
 .PHONY: demo test check format
 
+# The main job, from nothing: about 5 minutes on two cores. Interrupt and repeat: it goes on.
 demo: .venv/installed
-	$(BIN)/dris check
-	$(BIN)/dris play --agent veltrack --seed 3 --out demo
-	@echo "Look at demo/veltrack-paper-3.mp4 and demo/veltrack-paper-3.png"
+	$(BIN)/dris train --instances 10 --iterations 400 --evaluate-every 40 --evaluate-episodes 500 --out demo
+	$(BIN)/dris evaluate demo veltrack still --conditions clean noise-1 noise-2 noise-3 noise-4 --json demo/scores.json
+	$(BIN)/dris play --policy demo --instances 10 --seed 3 --out demo
+	$(BIN)/dris play --agent veltrack --instances 10 --seed 3 --out demo
+	$(BIN)/dris report demo
+	@echo "Open demo/index.html"
 
 test: .venv/installed
 	$(BIN)/python -m pytest

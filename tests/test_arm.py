@@ -195,7 +195,7 @@ def workspace_targets(world, count):
     position = world.plate_pos[0].numpy() + rng.uniform(low, high, (count, 3))
     azimuth, size = (
         rng.uniform(0, 2 * np.pi, count),
-        config.max_tilt * np.sqrt(rng.uniform(0, 1, count)),
+        np.pi / 4 * np.sqrt(rng.uniform(0, 1, count)),  # the paper's whole range
     )
     axis = np.c_[np.cos(azimuth), np.sin(azimuth), np.zeros(count)]
     turn = Rotation.from_rotvec(axis * size[:, None]) * Rotation.from_quat(world.plate_quat[0].numpy())

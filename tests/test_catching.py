@@ -193,8 +193,10 @@ def test_encode_inverts_decode():
     displacement, tilt, cut = task.decode(action)
     assert not cut.any()
     torch.testing.assert_close(task.encode(displacement, tilt), action, atol=1e-5, rtol=0)
-    # The signed square: half an action is a quarter of the way.
-    assert float(task.decode(torch.tensor([[0.5, 0, 0, 0, 0.0]]))[0][0, 0]) == pytest.approx(0.15 / 4)
+    # Half an action is a quarter of the way (the signed square) and half of the tilt.
+    displacement, tilt, _ = task.decode(torch.tensor([[-0.5, 0, 0, 0, -0.5]]))
+    assert float(displacement[0, 0]) == pytest.approx(-0.15 / 4)
+    assert float(tilt[0, 1]) == pytest.approx(-task.config.max_tilt / 2)
 
 
 def test_tilt_is_cut_at_a_disc_and_position_at_a_box():
@@ -261,7 +263,7 @@ def test_agents_rank_as_they_should():
         ({"max_tilt": 1.0}, "max_tilt"),
         ({"contact": "soft"}, "'paper' or 'exact'"),
         ({"displacement": -0.1}, "displacement must be positive"),
-        ({"joint_speed": 2.0}, "joint_speed"),
+        ({"joint_speed": 2.0}, "joint_speed must be None or"),
         ({"workspace_low": (0.1, -0.1, -0.1)}, "enclose"),
     ],
 )

@@ -75,16 +75,18 @@ def test_codes_ignore_order_and_repetition(size):
     torch.testing.assert_close(encoder(torch.cat((states, states[:, :1]), dim=1)), code)
 
 
-def test_standardised_codes_have_mean_0_and_deviation_1():
-    encoder = SetEncoder(CatchingTask(), EncoderConfig())
+@pytest.mark.parametrize("spread", [1.0, 0.3])
+def test_standardised_codes_have_mean_0_and_the_asked_spread(spread):
+    encoder = SetEncoder(CatchingTask(), EncoderConfig(code_spread=spread))
     states = torch.randn(500, 20, 6, generator=torch.Generator().manual_seed(0))
     for _ in range(2):  # doing it again changes nothing but the last digits
         encoder.standardise(states, (1, 20))
         codes = torch.cat((encoder(states[:, :1]), encoder(states)))
         torch.testing.assert_close(codes.mean(dim=0), torch.zeros(64), atol=1e-4, rtol=0)
-        moving = codes.std(dim=0) > 0.5
+        deviation = codes.std(dim=0) / spread
+        moving = deviation > 0.5
         assert float(moving.float().mean()) > 0.9
-        torch.testing.assert_close(codes.std(dim=0)[moving], torch.ones(int(moving.sum())), atol=0.05, rtol=0)
+        torch.testing.assert_close(deviation[moving], torch.ones(int(moving.sum())), atol=0.05, rtol=0)
 
 
 def test_states_are_measured_in_noise_units():

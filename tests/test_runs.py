@@ -93,6 +93,10 @@ def test_files_that_do_not_fit_are_refused(run_folder, tmp_path):
     save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
     with pytest.raises(CheckpointError, match="is not finite"):
         load_policy(newer, LineTask)
+    gain = {**saved.config, "contract": {"gain": 2.0}}
+    save_checkpoint(newer, Checkpoint("policy", saved.tensors, gain, {}))
+    with pytest.raises(CheckpointError, match="trained with gain = 2.0, this task has None"):
+        load_policy(newer, LineTask)
     unknown = {**saved.config, "policy": {**saved.config["policy"], "colour": 1}}
     save_checkpoint(newer, Checkpoint("policy", saved.tensors, unknown, {}))
     with pytest.raises(CheckpointError, match="colour"):

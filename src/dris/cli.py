@@ -2,92 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import os
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from dris.evaluate import Agent
-from dris.task import Task
+from dris.evaluate import EVALUATION_SEED
+from dris.names import CATCHING, agent_maker, load_task, task_maker
 from dris.train import TrainConfig
 
-CATCHING = "dris.catching.task:CatchingTask"
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
 _SHOWN = ("chamfer", "reward", "set_success")
-
-
-def load_task(name: str) -> type[Task]:
-    """Find a task class by `package.module:Class` or `path/file.py:Class`.
-
-    Raises:
-        ValueError: The name has another form, or there is no such module, class or task.
-    """
-    module_name, colon, class_name = name.partition(":")
-    if not colon or not class_name:
-        raise ValueError(f"'{name}' is not a task: write package.module:Class or path/file.py:Class")
-    if module_name.endswith(".py"):
-        path = Path(module_name)
-        if not path.is_file():
-            raise ValueError(f"there is no file {path}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None  # holds for any .py file
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        sys.path.insert(0, str(path.parent.resolve()))  # it may import its neighbours, as a script may
-        spec.loader.exec_module(module)
-    else:
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            hint = f"; for a file write {module_name}.py:{class_name}"
-            raise ValueError(f"cannot import '{module_name}': {error}{hint}") from error
-    task = getattr(module, class_name, None)
-    if not (isinstance(task, type) and issubclass(task, Task)):
-        found = [
-            n for n, v in vars(module).items()
-            if isinstance(v, type) and issubclass(v, Task) and v is not Task
-        ]  # fmt: skip
-        raise ValueError(f"{module_name} has no Task '{class_name}'; it has: {', '.join(found) or 'none'}")
-    return task
-
-
-def task_maker(name: str, preset: str) -> Callable[[], Task]:
-    """A function that builds a task by name and preset; wrong names fail here."""
-    cls = load_task(name)
-    cls.from_preset(preset)
-    return partial(cls.from_preset, preset)
-
-
-def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
-    """How to build the task that an agent was made for, and the agent itself, by its name.
-
-    Raises:
-        ValueError: There is no such agent, run or file.
-    """
-    from dris.catching.agents import AGENTS
-    from dris.load import load_policy
-    from dris.runs import load_checkpoint
-
-    if name in AGENTS:
-        return task_maker(CATCHING, "paper"), AGENTS[name]
-    file = Path(name)
-    if file.is_dir():
-        file = file / "policy.safetensors"
-    if not file.exists():
-        known = ", ".join(AGENTS)
-        raise ValueError(f"'{name}' is neither an agent ({known}) nor a run or policy file that exists")
-    config = load_checkpoint(file, "policy").config
-    make_task = task_maker(config["task"], config["preset"])
-    policy = load_policy(file, make_task)
-    return make_task, lambda task, sets: policy
 
 
 def check(task: tyro.conf.Positional[str] = CATCHING) -> int:
@@ -141,22 +71,22 @@ def evaluate(
     policies: tyro.conf.Positional[tuple[str, ...]],
     conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
     episodes: int = 2000,
-    seed: int | None = None,
+    seed: int = EVALUATION_SEED,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
     """Success and mean reward of policies on a single object, with Wilson intervals (95 %).
 
     Args:
-        policies: Run folders, policy files, or agents of the catching task: still, random, veltrack.
+        policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200), or agents
+            of the catching task (still, random, veltrack).
         conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60.
         episodes: Episodes per policy and condition.
         seed: Seed of the episodes; by default one that training never uses.
         json_file: Also write the scores to this file.
     """
-    from scipy.stats import binomtest
-
-    from dris.evaluate import EVALUATION_SEED, condition_of
+    from dris.evaluate import condition_of
     from dris.evaluate import evaluate as score_of
+    from dris.stats import wilson
 
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
@@ -165,16 +95,15 @@ def evaluate(
     rows = []
     for name, (make_task, make_agent) in agents.items():
         for title, condition in wanted.items():
-            score = score_of(
-                make_task, make_agent, condition, episodes, EVALUATION_SEED if seed is None else seed
-            )
-            interval = binomtest(round(score.success * episodes), episodes).proportion_ci(method="wilson")
-            low, high = float(interval.low), float(interval.high)
+            score = score_of(make_task, make_agent, condition, episodes, seed)
+            low, high = wilson(round(score.success * episodes), episodes)
             print(
                 f"{name:<28} {title:<12} success {score.success:.3f} [{low:.3f}, {high:.3f}]"
                 f"  reward {score.reward:.3f}"
             )
-            rows.append({"policy": name, "condition": title, "low": low, "high": high, **vars(score)})
+            rows.append(
+                {"policy": name, "condition": title, "seed": seed, "low": low, "high": high, **vars(score)}
+            )
     if json_file is not None:
         json_file.write_text(json.dumps(rows, indent=2) + "\n")
     return 0
@@ -193,7 +122,7 @@ def play(
 
     Args:
         agent: Who acts.
-        policy: A run folder or policy file that acts instead.
+        policy: A policy that acts instead: e2e, dris-10, dris-50, dris-200, a run folder or a file.
         contact: Contact preset.
         instances: Balls in the set, all visible.
         seed: Which throw.
@@ -258,6 +187,19 @@ def bench(
     return 0
 
 
+def report(run: tyro.conf.Positional[Path], out: Path | None = None) -> int:
+    """Write a page about a run: success table, learning curve, videos.
+
+    Args:
+        run: Run folder; takes scores.json (of `dris evaluate --json`) along if it is there.
+        out: Folder of the page; by default the run's own.
+    """
+    from dris.report import report_run
+
+    print(f"page     {report_run(run, run if out is None else out)}")
+    return 0
+
+
 def main() -> None:
     """Entry point of the command."""
     verbs: dict[str, Callable[..., int]] = {
@@ -266,6 +208,7 @@ def main() -> None:
         "evaluate": evaluate,
         "play": play,
         "bench": bench,
+        "report": report,
     }
     try:
         code = tyro.extras.subcommand_cli_from_dict(

@@ -45,6 +45,9 @@ class EncoderConfig:
     batch: int = 640
     """Sets in a gradient step."""
     learning_rate: float = 2e-3
+    code_spread: float = 0.3
+    """Standard deviation of each feature of the finished code. Smaller codes make for gentler policies,
+    which pass on less noise: docs/policies.md."""
 
     def __post_init__(self) -> None:
         """Refuse shapes and efforts that make no encoder."""
@@ -53,8 +56,9 @@ class EncoderConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not self.set_sizes or min(self.set_sizes) < 1:
             raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
-        if not (self.unit > 0 and self.learning_rate > 0):
-            raise ValueError("unit and learning_rate must be positive")
+        for name in ("unit", "learning_rate", "code_spread"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
 
 class SetEncoder(nn.Module):
@@ -69,6 +73,7 @@ class SetEncoder(nn.Module):
         self.register_buffer("scale", scale)
         self.register_buffer("centre", torch.zeros(config.latent))
         self.register_buffer("spread", torch.ones(config.latent))
+        self._code_spread = config.code_spread
         sizes = (len(task.state_names), *config.widths, config.latent)
         layers: list[nn.Module] = []
         for before, after in zip(sizes[:-1], sizes[1:], strict=True):
@@ -84,16 +89,16 @@ class SetEncoder(nn.Module):
         return (self.points(self.normalise(states)).amax(dim=-2) - self.centre) / self.spread
 
     def standardise(self, sets: torch.Tensor, sizes: tuple[int, ...]) -> None:
-        """Give each feature of the code mean 0 and deviation 1 over sets [B, N, S] cut to some sizes.
+        """Give each feature of the code mean 0 and one spread, over sets [B, N, S] cut to some sizes.
 
         Done once, after pre-training. A norm that looked at each code by itself would blow up the small
         differences between quiet sets, and with them the observation noise.
         """
         with torch.no_grad():
             codes = torch.cat([self(sets[:, :size]) for size in sizes])
-            spread = codes.std(dim=0) + 1e-3  # a feature that never moves stays quiet
             self.centre += codes.mean(dim=0) * self.spread
-            self.spread *= spread
+            # A feature that never moves stays quiet.
+            self.spread *= (codes.std(dim=0) + 1e-3) / self._code_spread
 
 
 class SetAutoencoder(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,22 @@ def load_policy(file: Path, make_task: Callable[[], Task]) -> Policy:
         config = PolicyConfig(**_tuples(saved.config["policy"]))
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{file}: its configuration cannot be read: {error}") from error
-    policy = Policy(make_task(), encoder, config)
+    task = make_task()
+    policy = Policy(task, encoder, config)
     load_into(policy.actor, saved.group("actor"), str(file))
     load_into(policy.encoder, saved.group("encoder"), str(file))
+    _compare(file, saved.config.get("contract", {}), json.loads(json.dumps(task.contract())))
     return policy
+
+
+def _compare(file: Path, trained: dict[str, Any], present: dict[str, Any]) -> None:
+    """Refuse a policy whose task meant something else by its actions."""
+    for name in sorted(trained.keys() | present.keys()):
+        if trained.get(name) != present.get(name):
+            raise CheckpointError(
+                f"{file} was trained with {name} = {trained.get(name)}, this task has {present.get(name)}: "
+                "build the task it was trained on, or train again"
+            )
 
 
 def _tuples(values: dict[str, Any]) -> dict[str, Any]:

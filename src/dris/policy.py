@@ -28,7 +28,7 @@ class PolicyConfig:
     hidden: tuple[int, ...] = (128, 128)
     film_width: int = 64
     """Hidden units of lambda(u) and mu(u)."""
-    first_std: float = 0.5
+    first_std: float = 0.3
     """Standard deviation of the first actions."""
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ those belong to `dris.env.Env`, which calls the methods below in this order:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -94,6 +94,13 @@ class Task(ABC):
     def condition(self) -> torch.Tensor:
         """What conditions the policy besides the set [B, C]; asked for only if C > 0."""
         return torch.zeros(0, 0)
+
+    def contract(self) -> dict[str, Any]:
+        """What a policy relies on beyond shapes (how actions are scaled, for instance), as plain values.
+
+        Stored with every policy; a policy is refused by a task whose contract differs.
+        """
+        return {}
 
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:

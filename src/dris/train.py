@@ -54,7 +54,7 @@ class PpoConfig:
 
     learning_rate: float = 3e-3
     """At the start; falls linearly to nothing, so that a late bad step cannot undo the rest."""
-    last_std: float = 0.07
+    last_std: float = 0.1
     """The actions' standard deviation is kept below a curve that falls geometrically to this."""
     epochs: int = 5
     mini_batches: int = 4
@@ -321,7 +321,8 @@ class Trainer:
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
         tensors = named("actor", self.policy.actor.state_dict())
         tensors |= named("encoder", self.policy.encoder.state_dict())
-        self._checkpoint(file, "policy", tensors, figures)
+        config = {**self._stored_config, "contract": self.task.contract()}
+        save_checkpoint(file, Checkpoint("policy", tensors, config, figures))
 
     def _save(self, done: int) -> None:
         algorithm = self.algorithm

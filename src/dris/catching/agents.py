@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -72,3 +73,9 @@ AGENTS: dict[str, Callable[[CatchingTask, int], Agent]] = {
     "random": random,
     "veltrack": VelTrack,
 }
+
+SHIPPED: dict[str, Path] = {
+    name: Path(__file__).parent / "policies" / f"{name}.safetensors"
+    for name in ("e2e", "dris-10", "dris-50", "dris-200")
+}
+"""Trained policies that come with the package; docs/policies.md says how they were made."""

@@ -55,18 +55,19 @@ class CatchingConfig:
     [design]."""
     damping: tuple[float, ...] = (100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0)
     """D of the torque law [Nm s/rad]; every joint closes in on its target within 0.1 s [design]."""
-    joint_speed: float = 1.0
-    """Share of the FR3's joint speed limits that it is driven at; beyond them it stops. Full actions either
-    way overshoot by up to a quarter (inertia couples the joints): 0.75 does not, but catches less
-    [design]."""
+    joint_speed: float | None = None
+    """Share of the FR3's joint speed limits that it is driven at. None: only torques are limited, as in the
+    paper's simulation; the real robot stops beyond its speed limits. See docs/physics.md for what a limit
+    costs [design]."""
     torque_rate: float | None = None
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
 
     # Action.
     displacement: float = 0.15
     """Largest displacement command along an axis in one step [m] [design]."""
-    max_tilt: float = math.pi / 4 - 1e-3
-    """Largest tilt command, beta < pi/4 [rad] [paper]."""
+    max_tilt: float = 0.25
+    """Largest tilt command [rad]; the paper only says beta < pi/4. A plate that can tilt less passes on less
+    of the observation noise: docs/policies.md [design]."""
     workspace_low: tuple[float, float, float] = (-0.30, -0.30, -0.25)
     """Lowest plate position over its home [m]; nearly all poses in this box are reachable [design]."""
     workspace_high: tuple[float, float, float] = (0.15, 0.30, 0.10)
@@ -117,8 +118,8 @@ class CatchingConfig:
             raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
         if self.contact not in ("paper", "exact"):
             raise ValueError(f"contact must be 'paper' or 'exact', got '{self.contact}'")
-        if not 0 < self.joint_speed <= 1:
-            raise ValueError(f"joint_speed must lie in (0, 1], got {self.joint_speed}")
+        if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
+            raise ValueError(f"joint_speed must be None or lie in (0, 1], got {self.joint_speed}")
         positive = ("step_s", "horizon", "displacement", "decay", "success_speed", "success_gap")
         for name in (*positive, "region_radius", "noise_position", "noise_velocity"):
             if not getattr(self, name) > 0:

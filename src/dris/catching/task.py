@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from dris.catching.frames import (
@@ -137,19 +139,22 @@ class CatchingTask(Task):
     def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Displacement [B, 3] and tilt [B, 2] in the motion frame, and where the tilt was cut [B].
 
-        The signed square gives fine motion near zero and coarse motion near one: before the impact
-        the plate must travel, after it a caught ball forgives 0.1 m/s.
+        Displacement goes with the signed square of the action: before the impact the plate must travel,
+        after it small motions must be fine. Tilt is proportional: it brakes a rolling ball, and braking
+        should grow with speed from the start.
         """
-        shaped = action * action.abs()
-        tilt = self.config.max_tilt * shaped[:, 3:]
+        config = self.config
+        displacement = config.displacement * action[:, :3] * action[:, :3].abs()
+        tilt = config.max_tilt * action[:, 3:]
         size = tilt.norm(dim=-1, keepdim=True)
-        inside = tilt * (self.config.max_tilt / size.clamp_min(self.config.max_tilt))
-        return self.config.displacement * shaped[:, :3], inside, size[:, 0] > self.config.max_tilt
+        inside = tilt * (config.max_tilt / size.clamp_min(config.max_tilt))
+        return displacement, inside, size[:, 0] > config.max_tilt
 
     def encode(self, displacement: torch.Tensor, tilt: torch.Tensor) -> torch.Tensor:
         """The action [B, 5] that asks for a displacement [B, 3] and tilt [B, 2]: inverse of decode."""
-        scaled = torch.cat((displacement / self.config.displacement, tilt / self.config.max_tilt), -1)
-        return (scaled.sign() * scaled.abs().sqrt()).clamp(-1.0, 1.0)
+        squared = displacement / self.config.displacement
+        travel = squared.sign() * squared.abs().sqrt()
+        return torch.cat((travel, tilt / self.config.max_tilt), dim=-1).clamp(-1.0, 1.0)
 
     def hold(self) -> torch.Tensor:
         """Desired joints before the first action: where the robot started."""
@@ -174,6 +179,12 @@ class CatchingTask(Task):
     def condition(self) -> torch.Tensor:
         """The plate's tilt as it is [B, 2]: the paper's u, as a vector."""
         return tilt_of_normal(self.normal)
+
+    def contract(self) -> dict[str, Any]:
+        """What actions mean and how the arm answers: a policy trained on other values will not catch."""
+        arm = ("step_s", "home", "stiffness", "damping")
+        names = (*arm, "displacement", "max_tilt", "workspace_low", "workspace_high")
+        return {name: getattr(self.config, name) for name in names}
 
     def reward_terms(self) -> dict[str, torch.Tensor]:
         """Slow balls are good, lost balls are bad (paper, Eq. 8)."""

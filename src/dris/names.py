@@ -1,0 +1,101 @@
+"""Tasks, policies and agents by the names that a person types.
+
+The case study is imported on use: it brings MuJoCo along, which looks at MUJOCO_GL when it is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from dris.evaluate import Agent
+from dris.load import load_policy
+from dris.runs import load_checkpoint
+from dris.task import Task
+
+CATCHING = "dris.catching.task:CatchingTask"
+
+
+def load_task(name: str) -> type[Task]:
+    """Find a task class by `package.module:Class` or `path/file.py:Class`.
+
+    Raises:
+        ValueError: The name has another form, or there is no such module, class or task.
+    """
+    module_name, colon, class_name = name.partition(":")
+    if not colon or not class_name:
+        raise ValueError(f"'{name}' is not a task: write package.module:Class or path/file.py:Class")
+    if module_name.endswith(".py"):
+        path = Path(module_name)
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None and spec.loader is not None  # holds for any .py file
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        sys.path.insert(0, str(path.parent.resolve()))  # it may import its neighbours, as a script may
+        spec.loader.exec_module(module)
+    else:
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            hint = f"; for a file write {module_name}.py:{class_name}"
+            raise ValueError(f"cannot import '{module_name}': {error}{hint}") from error
+    task = getattr(module, class_name, None)
+    if not (isinstance(task, type) and issubclass(task, Task)):
+        found = [
+            n for n, v in vars(module).items()
+            if isinstance(v, type) and issubclass(v, Task) and v is not Task
+        ]  # fmt: skip
+        raise ValueError(f"{module_name} has no Task '{class_name}'; it has: {', '.join(found) or 'none'}")
+    return task
+
+
+def task_maker(name: str, preset: str) -> Callable[[], Task]:
+    """A function that builds a task by name and preset; wrong names fail here."""
+    cls = load_task(name)
+    cls.from_preset(preset)
+    return partial(cls.from_preset, preset)
+
+
+def policy_file(name: str) -> Path:
+    """The file of a policy: one that ships, a run folder's, or the file itself.
+
+    Raises:
+        ValueError: There is no such policy.
+    """
+    from dris.catching.agents import AGENTS, SHIPPED
+
+    file = SHIPPED.get(name, Path(name))
+    if file.is_dir():
+        if not (file / "policy.safetensors").exists():
+            raise ValueError(
+                f"the run in {file} is not finished: repeat its `dris train` command, or name its "
+                "best.safetensors"
+            )
+        return file / "policy.safetensors"
+    if not file.exists():
+        known = ", ".join((*SHIPPED, *AGENTS))
+        raise ValueError(f"'{name}' is neither a known name ({known}) nor a run or policy file that exists")
+    return file
+
+
+def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
+    """How to build the task that an agent was made for, and the agent itself, by its name.
+
+    Raises:
+        ValueError: There is no such agent, run or file.
+    """
+    from dris.catching.agents import AGENTS
+
+    if name in AGENTS:
+        return task_maker(CATCHING, "paper"), AGENTS[name]
+    file = policy_file(name)
+    config = load_checkpoint(file, "policy").config
+    make_task = task_maker(config["task"], config["preset"])
+    policy = load_policy(file, make_task)
+    return make_task, lambda task, sets: policy

@@ -1,0 +1,63 @@
+"""The page about a run, and the intervals it shows."""
+
+import json
+
+import pytest
+
+from dris.report import report_run
+from dris.stats import wilson
+
+
+def make_run(folder, success=0.8):
+    folder.mkdir()
+    config = {
+        "task": "a:B", "preset": "", "sets": 4, "instances": 10, "seed": 3, "noise": 0.0,
+        "policy": {"encoder": "frozen"},
+    }  # fmt: skip
+    rows = [{"iteration": k, "reward": 0.1 * k} for k in range(5)]
+    rows[4]["clean/success"] = 0.5
+    scores = [
+        {"policy": "runs/mine", "condition": "clean", "seed": 9, "episodes": 100, "success": success,
+         "low": 0.71, "high": 0.87},
+        {"policy": "still", "condition": "clean", "seed": 9, "episodes": 100, "success": 0.1, "low": 0.06, "high": 0.17},
+        {"policy": "still", "condition": "noise-2", "seed": 9, "episodes": 100, "success": 0.2, "low": 0.1, "high": 0.3},
+    ]  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "versions.json").write_text('{"dris": "0.1", "changed files": "secret.py"}')
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "scores.json").write_text(json.dumps(scores))
+    return folder
+
+
+def test_wilson_interval_by_hand():
+    # Wilson: centre (p + z^2/2n) / (1 + z^2/n), half width z sqrt(p(1-p)/n + z^2/4n^2) / (1 + z^2/n)
+    z, p, n = 1.959964, 0.8, 100
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
+    assert wilson(80, 100) == pytest.approx((centre - half, centre + half), abs=1e-6)
+
+
+def test_the_page_shows_what_the_files_say(tmp_path):
+    run = make_run(tmp_path / "run")
+    (run / "catch.mp4").write_bytes(b"")
+    page = report_run(run, run).read_text()
+    assert "DRIS with N = 10" in page and "5 iterations of 4 sets, seed 3" in page
+    assert "<td class=best>0.80 <small>[0.71, 0.87]" in page  # the better of the two is bold
+    assert "<td>0.10" in page
+    assert page.count("&ndash;") == 1  # mine was never measured at noise-2: shown as missing
+    assert "catch.mp4" in page and "secret.py" not in page
+    assert (run / "learning.png").stat().st_size > 5000
+
+
+def test_a_changed_score_changes_the_page(tmp_path):
+    pages = [report_run(make_run(tmp_path / str(s), s), tmp_path / str(s)).read_text() for s in (0.8, 0.81)]
+    assert "0.80" in pages[0] and "0.81" in pages[1] and "0.80" not in pages[1]
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no config.json, metrics.jsonl, versions.json"):
+        report_run(tmp_path, tmp_path)
+    run = make_run(tmp_path / "run")
+    (run / "metrics.jsonl").write_text("")
+    with pytest.raises(ValueError, match="has not finished an iteration"):
+        report_run(run, run)
