@@ -21,6 +21,7 @@ ROOMS = [
     ["runs"],
     ["report"],
     ["load"],
+    ["recipe"],
     ["train"],
     ["sim"],
     ["catching"],
@@ -43,6 +44,7 @@ CORE = {
     "runs",
     "report",
     "load",
+    "recipe",
     "train",
     "sim",
 }

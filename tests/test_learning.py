@@ -17,8 +17,9 @@ from dris.encoder import EncoderConfig, SetEncoder, chamfer
 from dris.env import Observation
 from dris.evaluate import CONDITIONS, Condition, evaluate
 from dris.policy import Policy, PolicyConfig
+from dris.recipe import PpoConfig, TrainConfig
 from dris.runs import load_checkpoint
-from dris.train import PpoConfig, TrainConfig, Trainer
+from dris.train import Trainer
 from fakes import LineTask
 
 TINY_ENCODER = EncoderConfig(

@@ -10,8 +10,9 @@ from dris.catching.task import CatchingTask
 from dris.encoder import EncoderConfig
 from dris.env import Env, EnvConfig
 from dris.load import load_policy
+from dris.recipe import PpoConfig
 from dris.runs import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from dris.train import PpoConfig, Trainer
+from dris.train import Trainer
 from fakes import LineTask
 from test_learning import tiny, train
 

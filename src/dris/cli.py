@@ -14,7 +14,7 @@ import tyro
 
 from dris.evaluate import EVALUATION_SEED
 from dris.names import CATCHING, agent_maker, load_task, task_maker
-from dris.train import TrainConfig
+from dris.recipe import TrainConfig
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
 _SHOWN = ("chamfer", "reward", "set_success")

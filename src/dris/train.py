@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
 from dris.encoder import (
-    EncoderConfig,
     Pretraining,
     SetAutoencoder,
     held_out_episode,
@@ -31,7 +30,8 @@ from dris.encoder import (
 )
 from dris.env import DivergedError, Env, EnvConfig, Observation, Step
 from dris.evaluate import CONDITIONS, evaluate
-from dris.policy import FilmModel, Policy, PolicyConfig
+from dris.policy import FilmModel, Policy
+from dris.recipe import TrainConfig
 from dris.runs import (
     Checkpoint,
     Metrics,
@@ -46,79 +46,6 @@ from dris.runs import (
     write_atomically,
 )
 from dris.task import Task
-
-
-@dataclass(frozen=True)
-class PpoConfig:
-    """How the policy learns; what the paper leaves open was tuned here."""
-
-    learning_rate: float = 3e-3
-    """At the start; falls linearly to nothing, so that a late bad step cannot undo the rest."""
-    last_std: float = 0.1
-    """The actions' standard deviation is kept below a curve that falls geometrically to this."""
-    epochs: int = 5
-    mini_batches: int = 4
-    discount: float = 0.95
-    """gamma"""
-    trace: float = 0.9
-    """lambda of the advantage estimate"""
-    clip: float = 0.2
-    largest_gradient: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse values PPO has no meaning for."""
-        if not (0 < self.discount < 1 and 0 <= self.trace <= 1):
-            raise ValueError("discount must lie in (0, 1) and trace in [0, 1]")
-        for name in ("learning_rate", "last_std", "epochs", "mini_batches", "clip", "largest_gradient"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """A whole run. Defaults are the paper's recipe."""
-
-    task: str
-    """package.module:Class or path/file.py:Class."""
-    preset: str = ""
-    """Variant of the task, for instance the contact preset of catching."""
-    sets: int = 128
-    """B, over all processes."""
-    instances: int = 200
-    """N; E2E is one instance with `--policy.encoder learned`."""
-    iterations: int = 1000
-    """Each one an episode of every set and an update."""
-    seed: int = 0
-    noise: float = 0.0
-    """Observation noise in training, in multiples of the task's noise scale; the paper has none."""
-    threads: int = 2
-    """Threads of torch, per process."""
-    evaluate_every: int = 50
-    evaluate_episodes: int = 1000
-    evaluate_on: tuple[str, ...] = ("clean", "noise-2")
-    save_every: int = 25
-    encoder_from: Path | None = None
-    """Take the encoder of another run instead of pre-training one."""
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
-    policy: PolicyConfig = field(default_factory=PolicyConfig)
-    ppo: PpoConfig = field(default_factory=PpoConfig)
-
-    def __post_init__(self) -> None:
-        """Refuse runs that could not be."""
-        for name in (
-            "sets",
-            "instances",
-            "iterations",
-            "threads",
-            "evaluate_every",
-            "evaluate_episodes",
-            "save_every",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in self.evaluate_on:
-            if name not in CONDITIONS:
-                raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")
 
 
 @dataclass(frozen=True)
@@ -247,9 +174,22 @@ class Trainer:
             gamma=ppo.discount, lam=ppo.trace, entropy_coef=0.0, max_grad_norm=ppo.largest_gradient,
             multi_gpu_cfg=distributed if self.processes > 1 else None,
         )  # fmt: skip
+        algorithm.optimizer = self._optimizer(critic)
         if self.processes > 1:
             algorithm.broadcast_parameters()
         return algorithm
+
+    def _optimizer(self, critic: FilmModel) -> torch.optim.AdamW:
+        """AdamW in place of rsl_rl's Adam; only the actor's weight matrices decay."""
+        actor = self.policy.actor
+        matrices = [p for p in actor.mlp.parameters() if p.dim() > 1]
+        known = {id(p) for p in matrices}
+        others = [p for p in (*actor.parameters(), *critic.parameters()) if id(p) not in known]
+        groups = [
+            {"params": matrices, "weight_decay": self.config.ppo.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW(groups, lr=self.config.ppo.learning_rate, fused=True)
 
     def _iterate(self, iteration: int) -> dict[str, float]:
         """One pass through the paper's Algorithm 1: a rollout of every set, then an update."""

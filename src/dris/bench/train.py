@@ -11,7 +11,8 @@ from typing import Any
 
 from dris.catching.task import CatchingTask
 from dris.encoder import EncoderConfig
-from dris.train import TrainConfig, Trainer
+from dris.recipe import TrainConfig
+from dris.train import Trainer
 
 RECIPE_ITERATIONS = 1000
 """Iterations of the paper's recipe, 128 sets of 20 steps each."""

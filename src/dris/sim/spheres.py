@@ -266,33 +266,33 @@ def step_spheres(
             v = v + gravity * h
             s = s + 1
     while s < substeps:
-        # How fast sphere and plate can come together in this substep; generous, for a quick no.
-        fastest = wp.max(wp.length_sq(plate_vel[b, s]), wp.length_sq(plate_vel[b, s + 1]))
-        speed = wp.length(v) + 1.5 * wp.sqrt(fastest) + fall
-        margin = reach + speed * h
-        if wp.length_sq(x - plate_pos[b, s]) > margin * margin:
-            now = FLYING
-            x = x + v * h + gravity * (0.5 * h * h)
-            v = v + gravity * h
-        else:
-            done = bool(False)
-            end = Plate(
-                plate_pos[b, s + 1],
-                plate_quat[b, s + 1],
-                plate_vel[b, s + 1],
-                plate_omega[b, s + 1],
-            )
-            ball = Sphere(x, v, w, now, hits)
-            if now != FLYING:
-                ball, done = lie_on_face(ball, pair, half, gravity, h, end, plate_axes[b, s + 1])
-            if not done:
+        end = Plate(
+            plate_pos[b, s + 1],
+            plate_quat[b, s + 1],
+            plate_vel[b, s + 1],
+            plate_omega[b, s + 1],
+        )
+        ball = Sphere(x, v, w, now, hits)
+        done = bool(False)
+        if now != FLYING:
+            ball, done = lie_on_face(ball, pair, half, gravity, h, end, plate_axes[b, s + 1])
+        if not done:
+            # How fast sphere and plate can come together in this substep; generous, for a quick no.
+            fastest = wp.max(wp.length_sq(plate_vel[b, s]), wp.length_sq(plate_vel[b, s + 1]))
+            speed = wp.length(v) + 1.5 * wp.sqrt(fastest) + fall
+            margin = reach + speed * h
+            if wp.length_sq(x - plate_pos[b, s]) > margin * margin:
+                ball.mode = FLYING
+                ball.x = x + v * h + gravity * (0.5 * h * h)
+                ball.v = v + gravity * h
+            else:
                 start = Plate(plate_pos[b, s], plate_quat[b, s], plate_vel[b, s], plate_omega[b, s])
                 ball = meet_plate(ball, pair, half, gravity, h, start, end, speed)
-            x = ball.x
-            v = ball.v
-            w = ball.w
-            now = ball.mode
-            hits = ball.impacts
+        x = ball.x
+        v = ball.v
+        w = ball.w
+        now = ball.mode
+        hits = ball.impacts
         s = s + 1
     pos[b, i] = x
     vel[b, i] = v

@@ -1,0 +1,88 @@
+"""What a training run is: every value that decides its outcome. Defaults are the paper's recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dris.encoder import EncoderConfig
+from dris.evaluate import CONDITIONS
+from dris.policy import PolicyConfig
+
+
+@dataclass(frozen=True)
+class PpoConfig:
+    """How the policy learns; what the paper leaves open was tuned here."""
+
+    learning_rate: float = 3e-3
+    """At the start; falls linearly to nothing, so that a late bad step cannot undo the rest."""
+    last_std: float = 0.1
+    """The actions' standard deviation is kept below a curve that falls geometrically to this."""
+    epochs: int = 5
+    mini_batches: int = 4
+    discount: float = 0.95
+    """gamma"""
+    trace: float = 0.9
+    """lambda of the advantage estimate"""
+    clip: float = 0.2
+    largest_gradient: float = 1.0
+    weight_decay: float = 0.07
+    """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
+    smooth policy passes on less observation noise: docs/policies.md."""
+
+    def __post_init__(self) -> None:
+        """Refuse values PPO has no meaning for."""
+        if not (0 < self.discount < 1 and 0 <= self.trace <= 1):
+            raise ValueError("discount must lie in (0, 1) and trace in [0, 1]")
+        for name in ("learning_rate", "last_std", "epochs", "mini_batches", "clip", "largest_gradient"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.weight_decay < 0:
+            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A whole run. Defaults are the paper's recipe."""
+
+    task: str
+    """package.module:Class or path/file.py:Class."""
+    preset: str = ""
+    """Variant of the task, for instance the contact preset of catching."""
+    sets: int = 128
+    """B, over all processes."""
+    instances: int = 200
+    """N; E2E is one instance with `--policy.encoder learned`."""
+    iterations: int = 1000
+    """Each one an episode of every set and an update."""
+    seed: int = 0
+    noise: float = 0.0
+    """Observation noise in training, in multiples of the task's noise scale; the paper has none."""
+    threads: int = 2
+    """Threads of torch, per process."""
+    evaluate_every: int = 50
+    evaluate_episodes: int = 1000
+    evaluate_on: tuple[str, ...] = ("clean", "noise-2")
+    save_every: int = 25
+    encoder_from: Path | None = None
+    """Take the encoder of another run instead of pre-training one."""
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    ppo: PpoConfig = field(default_factory=PpoConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse runs that could not be."""
+        for name in (
+            "sets",
+            "instances",
+            "iterations",
+            "threads",
+            "evaluate_every",
+            "evaluate_episodes",
+            "save_every",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in self.evaluate_on:
+            if name not in CONDITIONS:
+                raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")
