@@ -259,6 +259,9 @@ class PlateWorld:
 
     def _advance_rows(self, first: int, last: int) -> None:
         self._launch_arms(self._substeps, first, last)
+        self._launch_spheres(first, last)
+
+    def _launch_spheres(self, first: int, last: int) -> None:
         wp.launch(
             step_spheres,
             dim=(last - first, self.num_instances),

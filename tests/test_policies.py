@@ -1,0 +1,42 @@
+"""The policies that ship: they load by name, say how they were made, and do what is written of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dris.catching.agents import SHIPPED
+from dris.evaluate import condition_of, evaluate
+from dris.names import agent_maker, policy_file
+from dris.runs import load_checkpoint
+
+RESULTS = Path(__file__).parents[1] / "results" / "policies" / "paper.json"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_says_how_it_was_made(name):
+    file = policy_file(name)
+    assert file.stat().st_size < 2_000_000
+    config = load_checkpoint(file, "policy").config
+    instances, encoder = (1, "learned") if name == "e2e" else (int(name.removeprefix("dris-")), "frozen")
+    assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
+    recipe = {"preset": "paper", "sets": 128, "iterations": 1000, "noise": 0.0}
+    assert {key: config[key] for key in recipe} == recipe
+
+
+@pytest.mark.parametrize(("name", "condition"), [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean")])
+def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
+    rows = json.loads(RESULTS.read_text())
+    written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))
+    make_task, make_agent = agent_maker(name)
+    score = evaluate(make_task, make_agent, condition_of(condition), 1000, seed=4321)
+    # Other throws than those written of: two standard errors of each, and rounding.
+    spread = 2 * (score.success * (1 - score.success) * (1 / 1000 + 1 / written["episodes"])) ** 0.5
+    assert score.success == pytest.approx(written["success"], abs=2 * spread + 0.005)
+
+
+def test_names_that_are_none_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="'dris-7' is neither a known name .*dris-200.*veltrack"):
+        policy_file("dris-7")
+    with pytest.raises(ValueError, match="not finished"):
+        policy_file(str(tmp_path))
