@@ -140,6 +140,24 @@ def test_end_to_end_learns_its_encoder_and_dris_does_not():
 # PPO
 
 
+def test_only_the_actors_weight_matrices_decay(tmp_path):
+    trainer = Trainer(
+        LineTask, tiny(iterations=1, ppo=PpoConfig(learning_rate=0.1, weight_decay=0.5)), tmp_path
+    )
+    list(trainer.run())
+    actor, critic = trainer.policy.actor, trainer.algorithm.critic
+    optimizer = trainer._optimizer(critic)
+    named = {f"actor.{n}": p for n, p in actor.named_parameters()}
+    named |= {f"critic.{n}": p for n, p in critic.named_parameters()}
+    before = {name: p.detach().clone() for name, p in named.items()}
+    for p in named.values():
+        p.grad = torch.zeros_like(p)
+    optimizer.step()  # no gradient: what moves, decays, by lr * decay = 5 %
+    for name, p in named.items():
+        decays = name.startswith("actor.mlp") and name.endswith("weight")
+        torch.testing.assert_close(p.detach(), before[name] * (0.95 if decays else 1.0))
+
+
 def test_the_last_state_of_a_truncated_episode_is_bootstrapped(tmp_path):
     """Advantages of a rollout against the recursion written out, with gamma 0.9 and lambda 0.8."""
     config = tiny(ppo=PpoConfig(discount=0.9, trace=0.8), iterations=1)

@@ -24,7 +24,9 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     assert {key: config[key] for key in recipe} == recipe
 
 
-@pytest.mark.parametrize(("name", "condition"), [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean")])
+@pytest.mark.parametrize(
+    ("name", "condition"), [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean")]
+)
 def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
     rows = json.loads(RESULTS.read_text())
     written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))

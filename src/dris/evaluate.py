@@ -16,6 +16,9 @@ Agent = Callable[[Observation], torch.Tensor]
 EVALUATION_SEED = 10_007
 """Seed of evaluation episodes; training seeds are small, so that they never meet."""
 
+VALIDATION_SEED = 20_011
+"""Seed of the evaluations during training: whatever is chosen by them is reported on other episodes."""
+
 
 @dataclass(frozen=True)
 class Condition:

@@ -29,7 +29,7 @@ from dris.encoder import (
     report_sizes,
 )
 from dris.env import DivergedError, Env, EnvConfig, Observation, Step
-from dris.evaluate import CONDITIONS, evaluate
+from dris.evaluate import CONDITIONS, VALIDATION_SEED, evaluate
 from dris.policy import FilmModel, Policy
 from dris.recipe import TrainConfig
 from dris.runs import (
@@ -246,7 +246,8 @@ class Trainer:
         figures: dict[str, float] = {}
         for name in self.config.evaluate_on:
             episodes = self.config.evaluate_episodes
-            score = evaluate(self.make_task, lambda task, sets: self.policy, CONDITIONS[name], episodes)
+            condition, agent = CONDITIONS[name], lambda task, sets: self.policy
+            score = evaluate(self.make_task, agent, condition, episodes, VALIDATION_SEED)
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
         if self.rank == 0 and self._score(figures) > self.best:
             self.best = self._score(figures)
