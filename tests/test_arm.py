@@ -123,13 +123,15 @@ def mujoco_episode(model, home, commands, stiffness, damping, lead=np.inf, h=0.0
     return np.array(joints), np.array(plates), clipped
 
 
-def random_commands(name, episodes):
+def random_commands(name, episodes, joint_speed):
     """[20, E, M] desired joints: on the FR3 the task's own under random actions, else a random walk."""
     if name == "gantry":
         steps = np.random.default_rng(2).normal(size=(20, episodes, 4)) * [0.03, 0.1, 0.1, 0.1]
         return np.array(GANTRY_HOME) + np.cumsum(steps, axis=0)
     _, _, stiffness, damping = ARMS[name]
-    task = CatchingTask(CatchingConfig(stiffness=stiffness, damping=damping, joint_noise=0.0))
+    task = CatchingTask(
+        CatchingConfig(stiffness=stiffness, damping=damping, joint_noise=0.0, joint_speed=joint_speed)
+    )
     env = Env(task, EnvConfig(sets=episodes, instances=1))
     env.reset()
     generator = torch.Generator().manual_seed(0)
@@ -141,12 +143,12 @@ def random_commands(name, episodes):
     return np.array(commands)
 
 
-@pytest.mark.parametrize("name", list(ARMS))
-def test_a_second_of_random_commands_follows_mujoco(name):
+@pytest.mark.parametrize(("name", "joint_speed"), [*((name, None) for name in ARMS), ("fr3", 1.0)])
+def test_a_second_of_random_commands_follows_mujoco(name, joint_speed):
     make, home, stiffness, damping = ARMS[name]
     episodes = 4
-    world = world_for(name, sets=episodes, joint_speed=None if name == "gantry" else 1.0)
-    commands = random_commands(name, episodes)
+    world = world_for(name, sets=episodes, joint_speed=joint_speed)
+    commands = random_commands(name, episodes, joint_speed)
     joints, plates = [], []
     for command in commands:
         world.advance(torch.tensor(command, dtype=torch.float32), 0.05)

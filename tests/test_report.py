@@ -46,18 +46,31 @@ def test_the_page_shows_what_the_files_say(tmp_path):
     assert "<td>0.10" in page
     assert page.count("&ndash;") == 1  # mine was never measured at noise-2: shown as missing
     assert "catch.mp4" in page and "secret.py" not in page
+    assert "with uncommitted changes" in page
     assert (run / "learning.png").stat().st_size > 5000
 
 
 def test_a_changed_score_changes_the_page(tmp_path):
-    pages = [report_run(make_run(tmp_path / str(s), s), tmp_path / str(s)).read_text() for s in (0.8, 0.81)]
-    assert "0.80" in pages[0] and "0.81" in pages[1] and "0.80" not in pages[1]
+    runs = make_run(tmp_path / "a", 0.8), make_run(tmp_path / "b", 0.83)
+    pages = [report_run(run, run).read_text() for run in runs]
+    assert [page.count("0.80 <small>") for page in pages] == [1, 0]
+    assert [page.count("0.83 <small>") for page in pages] == [0, 1]
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    run = make_run(tmp_path / "a<b>")
+    (run / "50% #1.mp4").write_bytes(b"")
+    page = report_run(run, run).read_text()
+    assert "a&lt;b&gt;" in page and "<b>" not in page and "src='50%25%20%231.mp4'" in page
 
 
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no config.json, metrics.jsonl, versions.json"):
         report_run(tmp_path, tmp_path)
     run = make_run(tmp_path / "run")
+    (run / "scores.json").write_text("[1]")
+    with pytest.raises(ValueError, match="is not what `dris evaluate --json` writes"):
+        report_run(run, run)
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="has not finished an iteration"):
         report_run(run, run)

@@ -1,6 +1,7 @@
 """Run folders and checkpoints: what they hold, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from dris.recipe import PpoConfig
 from dris.runs import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from dris.train import Trainer
 from fakes import LineTask
-from test_learning import tiny, train
+from test_learning import TINY_ENCODER, tiny, train
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,25 @@ def test_the_folder_explains_itself(run_folder):
     assert [line["iteration"] for line in lines] == list(range(6))
     assert "noise-2/success" in lines[2] and "reward" in lines[0]
     assert (run_folder / "best.safetensors").exists() and list((run_folder / "tensorboard").iterdir())
+
+
+class Scaled(LineTask):
+    def contract(self):
+        return {"scale": (1.0, 2.0)}
+
+
+def test_a_policy_keeps_its_task_s_contract(tmp_path):
+    list(Trainer(Scaled, tiny(), tmp_path).run())
+    load_policy(tmp_path / "policy.safetensors", Scaled)
+    with pytest.raises(CheckpointError, match=r"trained with scale = \[1.0, 2.0\], this task has None"):
+        load_policy(tmp_path / "policy.safetensors", LineTask)
+
+
+def test_another_run_s_encoder_must_be_what_is_asked_for(tmp_path):
+    list(Trainer(LineTask, tiny(), tmp_path / "a").run())
+    other = tiny(encoder=replace(TINY_ENCODER, unit=77.0), encoder_from=tmp_path / "a")
+    with pytest.raises(ValueError, match="'unit': 30.0.* this run asks for .*'unit': 77.0"):
+        list(Trainer(LineTask, other, tmp_path / "b").run())
 
 
 def test_a_loaded_policy_acts_as_the_trained_one(tmp_path):

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import tyro
 
 from dris.evaluate import EVALUATION_SEED
-from dris.names import CATCHING, agent_maker, load_task, task_maker
+from dris.names import CATCHING, agent_maker, load_task, policy_file, task_maker
 from dris.recipe import TrainConfig
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
@@ -90,6 +90,7 @@ def evaluate(
 
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
+    _check_folder(json_file)
     wanted = {name: condition_of(name) for name in conditions}
     agents = {name: agent_maker(name) for name in policies}
     rows = []
@@ -107,6 +108,12 @@ def evaluate(
     if json_file is not None:
         json_file.write_text(json.dumps(rows, indent=2) + "\n")
     return 0
+
+
+def _check_folder(file: Path | None) -> None:
+    """Better now than after the work."""
+    if file is not None and not file.parent.is_dir():
+        raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
 
 
 def play(
@@ -132,14 +139,19 @@ def play(
     # MuJoCo chooses how to render when it is imported; without a screen only EGL or OSMesa work.
     if "DISPLAY" not in os.environ:
         os.environ.setdefault("MUJOCO_GL", "egl")
+    from dris.catching.agents import AGENTS
     from dris.catching.play import record, save
     from dris.catching.task import CatchingTask
     from dris.env import EnvConfig
+    from dris.load import load_policy
 
-    _, make_agent = agent_maker(policy or agent)
     task = CatchingTask.from_preset(contact)
+    make_agent = AGENTS[agent]
+    if policy:
+        trained = load_policy(policy_file(policy), lambda: task)
+        make_agent = lambda task, sets: trained  # noqa: E731
     attempt = record(task, make_agent, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
-    name = Path(policy or agent).stem
+    name = Path(policy or agent).name.removesuffix(".safetensors")
     title = f"{name}, contact '{contact}', N = {instances}, seed {seed}"
     video, picture = save(attempt, title, out, f"{name}-{contact}-{seed}")
     caught = f"{attempt.success:.0%} of the set caught (on the plate and slower than 0.1 m/s at the end)"
@@ -165,10 +177,9 @@ def bench(
         repeats: Throws per world and size (world), iterations per size (train).
         json_file: Also write the result to this file.
     """
-    if repeats < 1 or not instances:
-        raise ValueError("bench needs at least one repeat and one set size")
-    if json_file is not None and not json_file.parent.is_dir():
-        raise ValueError(f"there is no folder {json_file.parent} to write {json_file.name} to")
+    if repeats < 2 or not instances:
+        raise ValueError(f"bench needs at least two repeats and one set size, got {repeats} and {instances}")
+    _check_folder(json_file)
     if what == "world":
         from dris.bench.world import bench_world, table
 

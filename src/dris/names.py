@@ -72,10 +72,12 @@ def policy_file(name: str) -> Path:
 
     file = SHIPPED.get(name, Path(name))
     if file.is_dir():
+        if not (file / "config.json").exists():
+            raise ValueError(f"{file} is a folder, but not of a run: it has no config.json")
         if not (file / "policy.safetensors").exists():
             raise ValueError(
-                f"the run in {file} is not finished: repeat its `dris train` command, or name its "
-                "best.safetensors"
+                f"the run in {file} is not finished: repeat its `dris train` command to go on, or name its "
+                "best.safetensors once it has been evaluated"
             )
         return file / "policy.safetensors"
     if not file.exists():

@@ -6,6 +6,7 @@ import html
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from dris.runs import write_atomically
 
@@ -39,10 +40,12 @@ def report_run(folder: Path, out: Path) -> Path:
         raise ValueError(f"the run in {folder} has not finished an iteration yet: nothing to report")
     scores_file = folder / "scores.json"
     scores = json.loads(scores_file.read_text()) if scores_file.exists() else []
+    if not all(isinstance(row, dict) and {"policy", "condition", "success"} <= row.keys() for row in scores):
+        raise ValueError(f"{scores_file} is not what `dris evaluate --json` writes: make it anew")
     out.mkdir(parents=True, exist_ok=True)
     learning_curve(metrics, out / "learning.png")
     videos = sorted(path.name for path in out.glob("*.mp4"))
-    page = _page(folder.name, config, versions, metrics, scores, videos)
+    page = _page(folder.resolve().name, config, versions, metrics, scores, videos)
     write_atomically(out / "index.html", page.encode())
     return out / "index.html"
 
@@ -83,7 +86,7 @@ def _page(
         f" in training: {config['noise']:g} sigma. All figures are simulated.</p>",
     ]
     if scores:
-        parts += ["<h2>How often it succeeds</h2>", _table(scores)]
+        parts += ["<h2>How often it succeeds</h2>", _table(scores, config["seed"])]
     parts += [
         "<h2>How it learned</h2>",
         "<figure><img src=learning.png alt='reward and success by iteration'><figcaption>Left: mean reward "
@@ -93,10 +96,11 @@ def _page(
         parts.append("<h2>What it looks like</h2>")
         for video in videos:
             parts.append(
-                f"<figure><video controls loop src='{text(video)}'></video>"
-                f"<figcaption>{text(Path(video).stem)}, four times slower than life</figcaption></figure>"
+                f"<figure><video controls loop src='{quote(video)}'></video>"
+                f"<figcaption>{text(Path(video).stem)}, in slow motion</figcaption></figure>"
             )
     made = ", ".join(f"{key} {value}" for key, value in versions.items() if key != "changed files")
+    made += ", with uncommitted changes" if versions.get("changed files") else ""
     parts += [
         "<h2>How it was made</h2>",
         f"<p>{text(made)}</p>",
@@ -106,7 +110,7 @@ def _page(
     return "\n".join(parts) + "\n"
 
 
-def _table(scores: list[dict[str, Any]]) -> str:
+def _table(scores: list[dict[str, Any]], training_seed: int) -> str:
     """Policies by conditions; the best of each column is bold, a cell nobody measured is a dash."""
     policies = list(dict.fromkeys(row["policy"] for row in scores))
     conditions = list(dict.fromkeys(row["condition"] for row in scores))
@@ -114,7 +118,7 @@ def _table(scores: list[dict[str, Any]]) -> str:
     best = {c: max(row["success"] for row in scores if row["condition"] == c) for c in conditions}
     lines = ["<table><tr><th>" + "".join(f"<th>{html.escape(c)}" for c in conditions)]
     for policy in policies:
-        lines.append(f"<tr><td>{html.escape(Path(policy).name)}")
+        lines.append(f"<tr><td>{html.escape(policy)}")
         for condition in conditions:
             row = cells.get((policy, condition))
             if row is None:
@@ -128,7 +132,7 @@ def _table(scores: list[dict[str, Any]]) -> str:
     first = scores[0]
     lines.append(
         f"<p>Share of {first['episodes']} single-object episodes that end in success, with 95 % Wilson "
-        f"intervals; evaluation seed {first['seed']}, which training never uses. noise-k: observation noise "
-        "of k standard deviations of the task.</p>"
+        f"intervals; evaluation seed {first['seed']}, training seed {training_seed}. noise-k: observation "
+        "noise of k standard deviations of the task.</p>"
     )
     return "\n".join(lines)

@@ -89,6 +89,7 @@ class Trainer:
         if self.processes > 1 and not torch.distributed.is_initialized():
             torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
         self.task = self.make_task()
+        self._contract = json.loads(json.dumps(self.task.contract()))  # early: it may hold what JSON cannot
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
             self.policy = Policy(self.task, self.config.encoder, self.config.policy)
@@ -104,6 +105,11 @@ class Trainer:
         if self.processes > 1:
             torch.distributed.barrier()
         checkpoint = load_checkpoint(file, "encoder")
+        if checkpoint.config["encoder"] != self._stored_config["encoder"]:
+            raise ValueError(
+                f"the encoder of {file.parent} was made with {checkpoint.config['encoder']}, this run "
+                f"asks for {self._stored_config['encoder']}: give the same values, or leave encoder_from out"
+            )
         load_into(self.policy.encoder, checkpoint.group("encoder"), str(file))
 
     def _pretrain(self, file: Path) -> Iterator[Progress]:
@@ -180,7 +186,7 @@ class Trainer:
         return algorithm
 
     def _optimizer(self, critic: FilmModel) -> torch.optim.AdamW:
-        """AdamW in place of rsl_rl's Adam; only the actor's weight matrices decay."""
+        """AdamW in place of rsl_rl's Adam; only the weight matrices of the actor's MLP decay."""
         actor = self.policy.actor
         matrices = [p for p in actor.mlp.parameters() if p.dim() > 1]
         known = {id(p) for p in matrices}
@@ -262,8 +268,9 @@ class Trainer:
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
         tensors = named("actor", self.policy.actor.state_dict())
         tensors |= named("encoder", self.policy.encoder.state_dict())
-        config = {**self._stored_config, "contract": self.task.contract()}
-        save_checkpoint(file, Checkpoint("policy", tensors, config, figures))
+        save_checkpoint(
+            file, Checkpoint("policy", tensors, {**self._stored_config, "contract": self._contract}, figures)
+        )
 
     def _save(self, done: int) -> None:
         algorithm = self.algorithm

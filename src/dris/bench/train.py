@@ -29,7 +29,7 @@ def bench_train(instances: tuple[int, ...] = (1, 10, 50, 200), iterations: int =
     """
     rows = {str(n): _iteration(n, iterations) for n in instances}
     return {
-        "settings": {"sets": 128, "iterations": iterations, "threads": 2},
+        "settings": {"sets": 128, "iterations": iterations, "threads": TrainConfig.threads},
         "seconds": rows,
         "recipe_minutes": {n: row["iteration"] * RECIPE_ITERATIONS / 60 for n, row in rows.items()},
     }

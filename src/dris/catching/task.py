@@ -181,7 +181,10 @@ class CatchingTask(Task):
         return tilt_of_normal(self.normal)
 
     def contract(self) -> dict[str, Any]:
-        """What actions mean and how the arm answers: a policy trained on other values will not catch."""
+        """What actions mean and how the arm answers: a policy trained on other values will not catch.
+
+        Limits on speed and torque rate are left out: to try a policy inside them is a fair question.
+        """
         arm = ("step_s", "home", "stiffness", "damping")
         names = (*arm, "displacement", "max_tilt", "workspace_low", "workspace_high")
         return {name: getattr(self.config, name) for name in names}
