@@ -85,8 +85,8 @@ def _page(
         + f"; {len(metrics)} iterations of {config['sets']} sets, seed {config['seed']}, observation noise"
         f" in training: {config['noise']:g} sigma. All figures are simulated.</p>",
         "<p>DRIS trains on sets: N instances with different physics evolve together under one action, and "
-        "the policy learns from their mean reward. It is then tested on one instance at a time, as on a robot."
-        "</p>",
+        "the policy learns from their mean reward. It is then tested on one instance at a time, as on a "
+        "robot.</p>",
     ]
     if scores:
         parts += ["<h2>How often it succeeds</h2>", _table(scores, config["seed"])]
