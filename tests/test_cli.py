@@ -8,6 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dris.train import Trainer
+from fakes import LineTask
+from test_learning import tiny
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -74,6 +78,14 @@ def test_play_writes_a_video_and_a_picture(tmp_path):
     assert np.abs(first - last).mean() > 0.2  # something happens
     frames, seconds = count_frames_and_secs(str(tmp_path / "still-paper-1.mp4"))
     assert frames == 101 and seconds == pytest.approx(101 / 25, abs=0.05)
+
+
+def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
+    out = dris("play", "--policy", "dris-10", "--instances", 2, "--out", tmp_path)
+    assert "dris-10, contact 'paper', N = 2, seed 3: 100% of the set caught" in out.stdout
+    list(Trainer(LineTask, tiny(), tmp_path / "line").run())
+    refused = dris("play", "--policy", tmp_path / "line", "--out", tmp_path, ok=False)
+    assert refused.returncode == 2 and "does not fit" in refused.stderr and "Traceback" not in refused.stderr
 
 
 def test_bench_writes_ratios_by_instances(tmp_path):
