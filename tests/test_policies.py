@@ -10,7 +10,7 @@ from dris.catching.agents import SHIPPED
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.cli import PAPER_RECIPE
-from dris.evaluate import condition_of, evaluate
+from dris.evaluate import CONDITIONS, evaluate
 from dris.load import load_policy
 from dris.names import agent_maker, policy_file
 from dris.runs import CheckpointError, load_checkpoint
@@ -26,7 +26,7 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     instances, encoder = (1, "learned") if name == "e2e" else (int(name.removeprefix("dris-")), "frozen")
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
     recipe = json.loads(json.dumps(asdict(PAPER_RECIPE)))
-    free = {"instances", "policy", "threads", "encoder_from"}
+    free = {"instances", "policy", "threads", "encoder_from", "evaluate_every", "evaluate_episodes", "evaluate_on"}
     assert {k: v for k, v in config.items() if k not in free | {"contract"}} == {
         k: v for k, v in recipe.items() if k not in free
     }
@@ -40,7 +40,7 @@ def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
     rows = json.loads(RESULTS.read_text())
     written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))
     make_task, make_agent = agent_maker(name)
-    score = evaluate(make_task, make_agent, condition_of(condition), 1000, seed=4321)
+    score = evaluate(make_task, make_agent, CONDITIONS[condition], 1000, seed=4321)
     # Other throws than those written of: four standard errors of the difference.
     rate = written["success"]
     error = (rate * (1 - rate) * (1 / 1000 + 1 / written["episodes"])) ** 0.5

@@ -60,7 +60,7 @@ def test_a_loaded_policy_acts_as_the_trained_one(tmp_path):
     list(trainer.run())
     loaded = load_policy(tmp_path / "policy.safetensors", LineTask)
     observation = Env(LineTask(), EnvConfig(sets=5, instances=1)).reset()
-    assert torch.equal(loaded(observation), trainer.policy(observation))
+    assert torch.equal(loaded(observation), trainer.averaged(observation))
 
 
 def spoil(data: bytes, how: str) -> bytes:

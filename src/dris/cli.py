@@ -13,7 +13,15 @@ from typing import Annotated, Literal
 import tyro
 
 from dris.evaluate import EVALUATION_SEED
-from dris.names import CATCHING, agent_maker, load_task, policy_file, task_maker
+from dris.names import (
+    CATCHING,
+    agent_maker,
+    check_conditions,
+    load_task,
+    policy_file,
+    score,
+    task_maker,
+)
 from dris.recipe import TrainConfig
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
@@ -79,31 +87,26 @@ def evaluate(
     Args:
         policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200), or agents
             of the catching task (still, random, veltrack).
-        conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60.
+        conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60 (ms),
+            ramp-1.3, ramp-2.0 (m/s; also with -noise-2), worst-case (a grid over the domain).
         episodes: Episodes per policy and condition.
         seed: Seed of the episodes; by default one that training never uses.
         json_file: Also write the scores to this file.
     """
-    from dris.evaluate import condition_of
-    from dris.evaluate import evaluate as score_of
-    from dris.stats import wilson
-
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, got {episodes}")
     _check_folder(json_file)
-    wanted = {name: condition_of(name) for name in conditions}
+    check_conditions(conditions)
     agents = {name: agent_maker(name) for name in policies}
     rows = []
     for name, (make_task, make_agent) in agents.items():
-        for title, condition in wanted.items():
-            score = score_of(make_task, make_agent, condition, episodes, seed)
-            low, high = wilson(round(score.success * episodes), episodes)
+        for condition in conditions:
+            row = score(make_task, make_agent, condition, episodes, seed)
+            rows.append({"policy": name, **row})
+            where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
             print(
-                f"{name:<28} {title:<12} success {score.success:.3f} [{low:.3f}, {high:.3f}]"
-                f"  reward {score.reward:.3f}"
-            )
-            rows.append(
-                {"policy": name, "condition": title, "seed": seed, "low": low, "high": high, **vars(score)}
+                f"{name:<28} {condition:<16} success {row['success']:.3f} [{row['low']:.3f}, "
+                f"{row['high']:.3f}]  reward {row['reward']:.3f}" + (f"  at {where}" if where else "")
             )
     if json_file is not None:
         json_file.write_text(json.dumps(rows, indent=2) + "\n")
@@ -198,6 +201,40 @@ def bench(
     return 0
 
 
+def study(
+    what: tyro.conf.Positional[Literal["paper"]],
+    quick: bool = False,
+    out: Path | None = None,
+    work: Path = Path("runs/study"),
+    workers: int = 1,
+    ray: str | None = None,
+) -> int:
+    """Run what is missing of a study. Interrupt at will; the same command goes on where it stopped.
+
+    Args:
+        what: paper: every figure of the paper's simulation section, with baselines.
+        quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
+        out: Folder of the results; by default results/paper, or runs/paper-quick.
+        work: Folder of the runs themselves.
+        workers: Runs at a time on this machine, one thread each.
+        ray: Address of a Ray cluster to run on instead; "local" starts one here.
+    """
+    from dris.study import paper_study, run_study
+
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    plan = paper_study(quick)
+    folder = out or Path("runs/paper-quick" if quick else "results/paper")
+    start, failed, done = time.perf_counter(), 0, 0
+    for job, error in run_study(plan, folder, work / plan.name, workers, ray):
+        done, failed = done + 1, failed + bool(error)
+        minutes = (time.perf_counter() - start) / 60
+        print(f"{minutes:6.1f} min  {job.name:<28} {'FAILED: ' + error if error else 'done'}", flush=True)
+    missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
+    print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
+    return 1 if failed else 0
+
+
 def report(run: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     """Write a page about a run: success table, learning curve, videos.
 
@@ -219,6 +256,7 @@ def main() -> None:
         "evaluate": evaluate,
         "play": play,
         "bench": bench,
+        "study": study,
         "report": report,
     }
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import nn
@@ -22,6 +23,9 @@ from dris.task import Task
 class EncoderConfig:
     """Shape of the encoder and how it is pre-trained."""
 
+    pooling: Literal["max", "moments"] = "max"
+    """max: learned features, the largest over the set, as in the paper; moments: mean and standard
+    deviation of the states over the set, with nothing to learn, as a baseline."""
     latent: int = 64
     """d_z, size of the code [paper]."""
     widths: tuple[int, ...] = (64, 128)
@@ -54,11 +58,18 @@ class EncoderConfig:
         for name in ("latent", "points", "episodes", "sets", "instances", "passes", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.pooling not in ("max", "moments"):
+            raise ValueError(f"pooling must be 'max' or 'moments', got '{self.pooling}'")
         if not self.set_sizes or min(self.set_sizes) < 1:
             raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
         for name in ("unit", "learning_rate", "code_spread"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+
+def code_size(task: Task, config: EncoderConfig) -> int:
+    """d_z: `latent`, or two moments of every component of the state."""
+    return config.latent if config.pooling == "max" else 2 * len(task.state_names)
 
 
 class SetEncoder(nn.Module):
@@ -70,10 +81,14 @@ class SetEncoder(nn.Module):
         self.scale: torch.Tensor
         self.centre: torch.Tensor
         self.spread: torch.Tensor
+        code = code_size(task, config)
         self.register_buffer("scale", scale)
-        self.register_buffer("centre", torch.zeros(config.latent))
-        self.register_buffer("spread", torch.ones(config.latent))
+        self.register_buffer("centre", torch.zeros(code))
+        self.register_buffer("spread", torch.ones(code))
         self._code_spread = config.code_spread
+        self.points: nn.Sequential | None = None
+        if config.pooling == "moments":
+            return
         sizes = (len(task.state_names), *config.widths, config.latent)
         layers: list[nn.Module] = []
         for before, after in zip(sizes[:-1], sizes[1:], strict=True):
@@ -88,7 +103,12 @@ class SetEncoder(nn.Module):
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """Codes [..., d_z] of sets [..., N, S]."""
-        return (self.points(self.normalise(states)).amax(dim=-2) - self.centre) / self.spread
+        x = self.normalise(states)
+        if self.points is None:
+            code = torch.cat((x.mean(dim=-2), x.std(dim=-2, correction=0)), dim=-1)
+        else:
+            code = self.points(x).amax(dim=-2)
+        return (code - self.centre) / self.spread
 
     def standardise(self, sets: torch.Tensor, sizes: tuple[int, ...]) -> None:
         """Give each feature of the code mean 0 and one spread, over sets [B, N, S] cut to some sizes.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import torch
 
@@ -29,12 +31,14 @@ class Condition:
         execution_error: Half width of the uniform error on commands.
         delay_s: Time from observation to the moment its command acts [s].
         domain: Ranges that differ from the training's, by parameter.
+        task: Values of the task that differ from the training's, for `Task.changed`.
     """
 
     noise: float = 0.0
     execution_error: float = 0.0
     delay_s: float = 0.0
     domain: tuple[tuple[str, float, float], ...] = ()
+    task: tuple[tuple[str, Any], ...] = ()
 
 
 CONDITIONS: dict[str, Condition] = {
@@ -55,17 +59,6 @@ class Score:
     reward: float
 
 
-def condition_of(name: str) -> Condition:
-    """A condition by its name.
-
-    Raises:
-        ValueError: There is none; the message lists those that are.
-    """
-    if name not in CONDITIONS:
-        raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")
-    return CONDITIONS[name]
-
-
 def evaluate(
     make_task: Callable[[], Task],
     make_agent: Callable[[Task, int], Agent],
@@ -83,6 +76,8 @@ def evaluate(
         seed: Of throws, physics and noise.
     """
     task = make_task()
+    if condition.task:
+        task = task.changed(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
     config = EnvConfig(sets=episodes, instances=1, seed=seed, noise=condition.noise)
     config = replace(
@@ -104,3 +99,21 @@ def evaluate(
             break
         observation = env.reset(step.terminated) if bool(step.terminated.any()) else step.observation
     return Score(episodes, float(success.mean()), float((total / steps).mean()))
+
+
+def worst_case(
+    make_task: Callable[[], Task],
+    make_agent: Callable[[Task, int], Agent],
+    episodes: int = 2000,
+    seed: int = EVALUATION_SEED,
+) -> tuple[Score, dict[str, float]]:
+    """The lowest success on a grid over the domain, and where it is: lowest, middle and highest value of
+    every parameter, in all combinations, with the same episodes at each."""
+    domain = make_task().domain
+    values = [(r.low, 0.5 * (r.low + r.high), r.high) for r in domain.values()]
+    found: list[tuple[Score, dict[str, float]]] = []
+    for point in product(*values):
+        exactly = tuple((name, value, value) for name, value in zip(domain, point, strict=True))
+        score = evaluate(make_task, make_agent, Condition(domain=exactly), episodes, seed)
+        found.append((score, dict(zip(domain, point, strict=True))))
+    return min(found, key=lambda entry: entry[0].success)

@@ -21,8 +21,8 @@ def load_policy(file: Path, make_task: Callable[[], Task]) -> Policy:
     """
     saved = load_checkpoint(file, "policy")
     try:
-        encoder = EncoderConfig(**_tuples(saved.config["encoder"]))
-        config = PolicyConfig(**_tuples(saved.config["policy"]))
+        encoder = EncoderConfig(**with_tuples(saved.config["encoder"]))
+        config = PolicyConfig(**with_tuples(saved.config["policy"]))
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{file}: its configuration cannot be read: {error}") from error
     task = make_task()
@@ -43,6 +43,6 @@ def _compare(file: Path, trained: dict[str, Any], present: dict[str, Any]) -> No
             )
 
 
-def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+def with_tuples(values: dict[str, Any]) -> dict[str, Any]:
     """JSON lists as the tuples they were."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}

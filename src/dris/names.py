@@ -1,4 +1,4 @@
-"""Tasks, policies and agents by the names that a person types.
+"""Tasks, policies, agents and conditions by the names that a person types.
 
 The case study is imported on use: it brings MuJoCo along, which looks at MUJOCO_GL when it is imported.
 """
@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from dris.evaluate import Agent
+from dris.evaluate import CONDITIONS, Agent, Condition, evaluate, worst_case
 from dris.load import load_policy
 from dris.runs import load_checkpoint
+from dris.stats import wilson
 from dris.task import Task
 
 CATCHING = "dris.catching.task:CatchingTask"
@@ -101,3 +103,40 @@ def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
     make_task = task_maker(config["task"], config["preset"])
     policy = load_policy(file, make_task)
     return make_task, lambda task, sets: policy
+
+
+WORST_CASE = "worst-case"
+"""Name of the grid over the domain, which is no single condition."""
+
+
+def conditions() -> dict[str, Condition]:
+    """All conditions that have a name, those of the case study included."""
+    from dris.catching.conditions import CONDITIONS as CATCHING_CONDITIONS
+
+    return CONDITIONS | CATCHING_CONDITIONS
+
+
+def check_conditions(names: tuple[str, ...]) -> None:
+    """Refuse names of conditions that are none."""
+    known = (*conditions(), WORST_CASE)
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown condition '{name}'; known: {', '.join(known)}")
+
+
+def score(
+    make_task: Callable[[], Task], make_agent: Callable[..., Agent], condition: str, episodes: int, seed: int
+) -> dict[str, Any]:
+    """Outcome of an agent under a condition by its name: episodes, success with interval, reward.
+
+    The worst case adds where it is.
+    """
+    check_conditions((condition,))
+    where: dict[str, Any] = {}
+    if condition == WORST_CASE:
+        result, point = worst_case(make_task, make_agent, episodes, seed)
+        where = {"where": point}
+    else:
+        result = evaluate(make_task, make_agent, conditions()[condition], episodes, seed)
+    low, high = wilson(round(result.success * episodes), episodes)
+    return {"condition": condition, "seed": seed, **vars(result), "low": low, "high": high, **where}

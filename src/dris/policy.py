@@ -14,7 +14,7 @@ from rsl_rl.models import MLPModel
 from tensordict import TensorDict
 from torch import nn
 
-from dris.encoder import EncoderConfig, SetEncoder
+from dris.encoder import EncoderConfig, SetEncoder, code_size
 from dris.env import Observation
 from dris.task import Task
 
@@ -25,6 +25,11 @@ class PolicyConfig:
 
     encoder: Literal["frozen", "learned"] = "frozen"
     """frozen: the pre-trained set encoder (DRIS); learned: end to end from the states (E2E)."""
+    view: Literal["set", "first"] = "set"
+    """What the policy sees of a set: all of it, or, as a baseline, its first instance only; the reward
+    is the mean of the set either way."""
+    conditioning: Literal["film", "concat"] = "film"
+    """How the condition enters: FiLM as in the paper, or, as a baseline, beside the code."""
     hidden: tuple[int, ...] = (128, 128)
     film_width: int = 64
     """Hidden units of lambda(u) and mu(u)."""
@@ -33,6 +38,9 @@ class PolicyConfig:
 
     def __post_init__(self) -> None:
         """Refuse shapes that make no network."""
+        for name, known in (("view", ("set", "first")), ("conditioning", ("film", "concat"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
         if not self.hidden or min(self.hidden) < 1 or self.film_width < 1:
             raise ValueError(f"hidden and film_width must be positive, got {self.hidden}, {self.film_width}")
         if not self.first_std > 0:
@@ -41,6 +49,8 @@ class PolicyConfig:
 
 class FilmModel(MLPModel):
     """z~ = lambda(u) * z + mu(u), then an MLP (paper, Sec. IV-C); without a condition, z~ = z.
+
+    The baseline "concat" has z~ = (z, u).
 
     Inputs: `code` [B, d_z] if the encoder is frozen, `states` [B, N, S] if it is learned; `condition`
     [B, C]. lambda starts at one and mu at zero.
@@ -55,7 +65,9 @@ class FilmModel(MLPModel):
         config: PolicyConfig,
         std: float | None,
     ):
-        self._code_size = encoder.latent
+        code = code_size(task, encoder)
+        self._concat = config.conditioning == "concat"
+        self._input_size = code + task.condition_size if self._concat else code
         gaussian = {"class_name": "GaussianDistribution", "init_std": std, "std_type": "log"}
         groups = {"all": ["condition"]}
         super().__init__(
@@ -63,8 +75,8 @@ class FilmModel(MLPModel):
         )
         self.encoder = SetEncoder(task, encoder) if config.encoder == "learned" else None
         self.film = None
-        if task.condition_size:
-            last = nn.Linear(config.film_width, 2 * encoder.latent)
+        if task.condition_size and not self._concat:
+            last = nn.Linear(config.film_width, 2 * code)
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
             self.film = nn.Sequential(nn.Linear(task.condition_size, config.film_width), nn.ELU(), last)
@@ -72,13 +84,15 @@ class FilmModel(MLPModel):
     def get_latent(self, obs: TensorDict, masks=None, hidden_state=None) -> torch.Tensor:
         """FiLM(z, u)."""
         code = obs["code"] if self.encoder is None else self.encoder(obs["states"])
+        if self._concat:
+            return torch.cat((code, obs["condition"]), dim=-1)
         if self.film is None:
             return code
         scale, shift = self.film(obs["condition"]).chunk(2, dim=-1)
         return (1 + scale) * code + shift
 
     def _get_latent_dim(self) -> int:
-        return self._code_size
+        return self._input_size
 
 
 class Policy:
@@ -94,11 +108,12 @@ class Policy:
 
     def inputs(self, observation: Observation) -> TensorDict:
         """What actor and critic see: the set's code, or, end to end, its states."""
+        states = observation.states if self.config.view == "set" else observation.states[:, :1]
         if self.config.encoder == "learned":
-            tensors = {"states": observation.states}
+            tensors = {"states": states}
         else:
             with torch.no_grad():
-                tensors = {"code": self.encoder(observation.states)}
+                tensors = {"code": self.encoder(states)}
         return TensorDict(
             {**tensors, "condition": observation.condition}, batch_size=[len(observation.states)]
         )

@@ -15,7 +15,9 @@ class PpoConfig:
     """How the policy learns; what the paper leaves open was tuned here."""
 
     learning_rate: float = 3e-3
-    """At the start; falls linearly to nothing, so that a late bad step cannot undo the rest."""
+    """At the start; falls linearly with the iterations."""
+    least_rate: float = 0.2
+    """Share of the learning rate that it does not fall below; `average` takes out the jitter of the end."""
     last_std: float = 0.1
     """The actions' standard deviation is kept below a curve that falls geometrically to this."""
     epochs: int = 5
@@ -30,6 +32,10 @@ class PpoConfig:
     """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
     smooth policy passes on less observation noise: docs/policies.md."""
 
+    average: float = 0.995
+    """The policy that is evaluated and kept is a running mean of the learner's weights, which keeps this
+    share of itself at each iteration: jitter of the last steps averages out. 0: the learner itself."""
+
     def __post_init__(self) -> None:
         """Refuse values PPO has no meaning for."""
         if not (0 < self.discount < 1 and 0 <= self.trace <= 1):
@@ -37,6 +43,10 @@ class PpoConfig:
         for name in ("learning_rate", "last_std", "epochs", "mini_batches", "clip", "largest_gradient"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if not 0 <= self.least_rate <= 1:
+            raise ValueError(f"least_rate must lie in [0, 1], got {self.least_rate}")
+        if not 0 <= self.average < 1:
+            raise ValueError(f"average must lie in [0, 1), got {self.average}")
         if self.weight_decay < 0:
             raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
 

@@ -55,6 +55,10 @@ class Task(ABC):
             raise ValueError(f"{cls.__name__} has no preset '{preset}'; known: {known}")
         return cls()
 
+    def changed(self, **values: Any) -> Task:
+        """This task with other values of its own, for evaluation outside of what it was trained on."""
+        raise ValueError(f"{type(self).__name__} has no values to change, asked for {', '.join(values)}")
+
     @abstractmethod
     def allocate(self, sets: int, instances: int) -> None:
         """Make room for B sets of N instances."""

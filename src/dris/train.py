@@ -8,6 +8,7 @@ and resumed has the bits of one that was not.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -21,6 +22,7 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
 from dris.encoder import (
+    EncoderConfig,
     Pretraining,
     SetAutoencoder,
     held_out_episode,
@@ -30,6 +32,7 @@ from dris.encoder import (
 )
 from dris.env import DivergedError, Env, EnvConfig, Observation, Step
 from dris.evaluate import CONDITIONS, VALIDATION_SEED, evaluate
+from dris.load import with_tuples
 from dris.policy import FilmModel, Policy
 from dris.recipe import TrainConfig
 from dris.runs import (
@@ -83,7 +86,7 @@ class Trainer:
             write_atomically(file, to_json(self._stored_config))
             write_atomically(self.folder / "versions.json", to_json(versions()))
 
-    def run(self) -> Iterator[Progress]:
+    def run(self, stages: tuple[str, ...] = ("encoder", "policy")) -> Iterator[Progress]:
         """Train to the end, yielding after every episode of encoder data and every iteration."""
         torch.set_num_threads(self.config.threads)
         if self.processes > 1 and not torch.distributed.is_initialized():
@@ -93,9 +96,10 @@ class Trainer:
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
             self.policy = Policy(self.task, self.config.encoder, self.config.policy)
-        if self.config.policy.encoder == "frozen":
+        if "encoder" in stages and self.config.policy.encoder == "frozen":
             yield from self._encoder_stage()
-        yield from self._policy_stage()
+        if "policy" in stages:
+            yield from self._policy_stage()
 
     def _encoder_stage(self) -> Iterator[Progress]:
         source = self.config.encoder_from
@@ -105,7 +109,7 @@ class Trainer:
         if self.processes > 1:
             torch.distributed.barrier()
         checkpoint = load_checkpoint(file, "encoder")
-        if checkpoint.config["encoder"] != self._stored_config["encoder"]:
+        if EncoderConfig(**with_tuples(checkpoint.config["encoder"])) != self.config.encoder:
             raise ValueError(
                 f"the encoder of {file.parent} was made with {checkpoint.config['encoder']}, this run "
                 f"asks for {self._stored_config['encoder']}: give the same values, or leave encoder_from out"
@@ -114,18 +118,22 @@ class Trainer:
 
     def _pretrain(self, file: Path) -> Iterator[Progress]:
         config, unfinished = self.config.encoder, self.folder / "pretraining.safetensors"
-        state = self._resume_pretraining(unfinished)
-        for reached in pretrain(self.make_task, config, self.config.seed, state):
-            yield Progress("encoder", reached.episode, config.episodes, {"chamfer": reached.loss})
-            if reached.episode % 5 == 0:
-                tensors = named("model", reached.model.state_dict())
-                tensors |= named("adam", adam_tensors(reached.optimizer))
-                self._checkpoint(unfinished, "pretraining", tensors, {"episode": reached.episode})
         sets = held_out_episode(self.make_task, config, self.config.seed)[::8]
-        error = reconstruction_error(reached.model, sets)
-        reached.model.encoder.standardise(sets, report_sizes(sets))
-        figures = {"held_out_chamfer": {str(n): value for n, value in error.items()}}
-        self._checkpoint(file, "encoder", named("encoder", reached.model.encoder.state_dict()), figures)
+        if config.pooling == "moments":  # nothing to learn
+            encoder, figures = self.policy.encoder, {}
+        else:
+            state = self._resume_pretraining(unfinished)
+            for reached in pretrain(self.make_task, config, self.config.seed, state):
+                yield Progress("encoder", reached.episode, config.episodes, {"chamfer": reached.loss})
+                if reached.episode % 5 == 0:
+                    tensors = named("model", reached.model.state_dict())
+                    tensors |= named("adam", adam_tensors(reached.optimizer))
+                    self._checkpoint(unfinished, "pretraining", tensors, {"episode": reached.episode})
+            error = reconstruction_error(reached.model, sets)
+            encoder, figures = reached.model.encoder, {str(n): value for n, value in error.items()}
+        encoder.standardise(sets, report_sizes(sets))
+        tensors = named("encoder", encoder.state_dict())
+        self._checkpoint(file, "encoder", tensors, {"held_out_chamfer": figures})
         unfinished.unlink(missing_ok=True)
 
     def _resume_pretraining(self, file: Path) -> Pretraining | None:
@@ -149,6 +157,8 @@ class Trainer:
             EnvConfig(share, config.instances, config.seed, first_set=self.rank * share, noise=config.noise),
         )
         self.algorithm = self._ppo(self.policy.inputs(self.env.reset()), share)
+        self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean
+        self.averaged.actor = copy.deepcopy(self.policy.actor)
         self.best = -1.0
         first = self._resume()
         self.env.episodes.fill_(first)  # the reset above was only for the shapes
@@ -216,6 +226,7 @@ class Trainer:
             algorithm.compute_returns(inputs)
         losses = algorithm.update()
         self._check_finite(losses, iteration)
+        self._average(iteration)
         return {
             "reward": float(torch.stack(rewards).mean()),
             "set_success": float(step.success.float().mean()),
@@ -234,12 +245,22 @@ class Trainer:
     def _anneal(self, done: float) -> None:
         """Learning rate and exploration at a share `done` of the run."""
         ppo, first_std = self.config.ppo, self.config.policy.first_std
-        self.algorithm.learning_rate = ppo.learning_rate * (1 - done)
+        self.algorithm.learning_rate = ppo.learning_rate * max(1 - done, ppo.least_rate)
         for group in self.algorithm.optimizer.param_groups:
             group["lr"] = self.algorithm.learning_rate
         ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)
         with torch.no_grad():
             self.policy.actor.distribution.log_std_param.clamp_(max=ceiling)
+
+    def _average(self, iteration: int) -> None:
+        """Bring the running mean of the weights up to date; early on it forgets faster."""
+        keep = min(self.config.ppo.average, (1 + iteration) / (10 + iteration))
+        keep = keep if self.config.ppo.average else 0.0
+        with torch.no_grad():
+            for mean, new in zip(
+                self.averaged.actor.parameters(), self.policy.actor.parameters(), strict=True
+            ):
+                mean.lerp_(new, 1 - keep)
 
     def _check_finite(self, losses: dict[str, float], iteration: int) -> None:
         if not all(math.isfinite(value) for value in losses.values()):
@@ -248,11 +269,11 @@ class Trainer:
             raise DivergedError(f"the update of iteration {iteration} is not finite: {losses}", snapshot)
 
     def _evaluate(self) -> dict[str, float]:
-        """Single-instance scores of the present policy."""
+        """Single-instance scores of the averaged policy."""
         figures: dict[str, float] = {}
         for name in self.config.evaluate_on:
             episodes = self.config.evaluate_episodes
-            condition, agent = CONDITIONS[name], lambda task, sets: self.policy
+            condition, agent = CONDITIONS[name], lambda task, sets: self.averaged
             score = evaluate(self.make_task, agent, condition, episodes, VALIDATION_SEED)
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
         if self.rank == 0 and self._score(figures) > self.best:
@@ -266,7 +287,7 @@ class Trainer:
         return sum(rates) / len(rates)
 
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
-        tensors = named("actor", self.policy.actor.state_dict())
+        tensors = named("actor", self.averaged.actor.state_dict())
         tensors |= named("encoder", self.policy.encoder.state_dict())
         save_checkpoint(
             file, Checkpoint("policy", tensors, {**self._stored_config, "contract": self._contract}, figures)
@@ -277,6 +298,7 @@ class Trainer:
         tensors = named("actor", algorithm.actor.state_dict()) | named(
             "critic", algorithm.critic.state_dict()
         )
+        tensors |= named("average", self.averaged.actor.state_dict())
         tensors |= named("adam", adam_tensors(algorithm.optimizer))
         progress = {"iteration": done, "best": self.best}
         self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
@@ -291,6 +313,7 @@ class Trainer:
         saved = load_checkpoint(file, "training")
         load_into(self.algorithm.actor, saved.group("actor"), str(file))
         load_into(self.algorithm.critic, saved.group("critic"), str(file))
+        load_into(self.averaged.actor, saved.group("average"), str(file))
         load_adam(self.algorithm.optimizer, saved.group("adam"))
         self.best = saved.progress["best"]
         return saved.progress["iteration"]

@@ -19,7 +19,8 @@ def to_motion(vectors: torch.Tensor, rotation: torch.Tensor) -> torch.Tensor:
     """R_z(phi)^T applied to base-frame vectors [B, N, 3]; rotation [B, 3, 3]."""
     c, s = rotation[:, None, 0, 0], rotation[:, None, 1, 0]
     x, y, z = vectors.unbind(dim=-1)
-    return torch.stack((c * x + s * y, c * y - s * x, z), dim=-1)  # a third of a batched product's time
+    # Component by component, and stored so: far faster on a CPU than a batched product, here and later.
+    return torch.stack((c * x + s * y, c * y - s * x, z)).movedim(0, -1)
 
 
 def plate_normal(quat: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -62,6 +63,10 @@ class CatchingTask(Task):
         if preset not in cls.presets:
             return cls() if not preset else super().from_preset(preset)  # type: ignore[return-value]
         return cls(CatchingConfig(contact=preset))  # type: ignore[arg-type]
+
+    def changed(self, **values: Any) -> CatchingTask:
+        """The task with other values of its configuration."""
+        return CatchingTask(replace(self.config, **values))
 
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""
@@ -169,7 +174,8 @@ class CatchingTask(Task):
         """Express what the world holds in the motion frame: s = (d, v), and the plate's normal n."""
         world, rotation = self.world, self._rotation
         displacement = to_motion(world.pos - world.plate_pos[:, None], rotation)
-        self._states = torch.cat((displacement, to_motion(world.vel, rotation)), dim=-1)
+        velocity = to_motion(world.vel, rotation)
+        self._states = torch.cat((displacement.movedim(-1, 0), velocity.movedim(-1, 0))).movedim(0, -1)
         self.normal = to_motion(plate_normal(world.plate_quat)[:, None], rotation)[:, 0]
 
     def states(self) -> torch.Tensor:
@@ -205,7 +211,8 @@ class CatchingTask(Task):
         height, off_centre = split(self._states[..., :3], self.normal)
         gap = height - self.world.radius
         on_plate = (height > 0) & (gap < self.config.success_gap) & (off_centre <= self.plate_half_length)
-        return on_plate & (self._states[..., 3:].norm(dim=-1) < self.config.success_speed)
+        vx, vy, vz = self._states[..., 3:].unbind(dim=-1)
+        return on_plate & (vx * vx + vy * vy + vz * vz < self.config.success_speed**2)
 
 
 def split(vectors: torch.Tensor, normal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

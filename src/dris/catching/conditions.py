@@ -1,0 +1,38 @@
+"""Conditions that only the catching task has: throws it was not trained on."""
+
+from __future__ import annotations
+
+import math
+
+from dris.catching.settings import GRAVITY
+from dris.evaluate import Condition
+
+DROP = 0.3
+"""Height of the ramp's end over the plate [m]."""
+FALL_S = math.sqrt(2 * DROP / GRAVITY)
+"""Time to fall it [s]; the ball then comes down at 2.4 m/s, against 4.7 to 7.5 in training."""
+
+
+def ramp(speed: float, noise: float = 0.0) -> Condition:
+    """A ball that leaves a ramp horizontally [m/s]; caught if it is still on the plate after ten seconds.
+
+    Slower and flatter than any throw in training; the success is that of the paper's trials on the robot.
+    """
+    return Condition(
+        noise=noise,
+        task=(
+            ("distance", (speed * FALL_S, speed * FALL_S)),
+            ("flight_s", (FALL_S, FALL_S)),
+            ("spawn_height", (DROP, DROP)),
+            ("horizon", 200),
+            ("success_speed", math.inf),
+        ),
+    )
+
+
+CONDITIONS: dict[str, Condition] = {
+    "ramp-1.3": ramp(1.3),
+    "ramp-2.0": ramp(2.0),
+    "ramp-1.3-noise-2": ramp(1.3, noise=2),
+    "ramp-2.0-noise-2": ramp(2.0, noise=2),
+}

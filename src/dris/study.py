@@ -1,0 +1,226 @@
+"""A study: runs of several methods and seeds, each scored under all conditions, one result file a run.
+
+A job is one run: method, preset, seed. No job needs another, so they may run anywhere, in any order, and
+again: a job's result depends on the job alone. A result file (a cell) is written once, whole, by the
+process that collects; a study that is started again does what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dris.load import load_policy
+from dris.names import CATCHING, score, task_maker
+from dris.recipe import TrainConfig
+from dris.runs import to_json, versions, write_atomically
+from dris.train import Trainer
+
+STUDY_SEED = 30_011
+"""Seed of the episodes that studies report on; nothing was ever tuned on it."""
+
+_E2E = {"encoder": "learned"}
+
+METHODS: dict[str, dict[str, Any]] = {
+    # The paper's five.
+    "e2e": {"instances": 1, "policy": _E2E},
+    "dris-1": {"instances": 1},
+    "dris-10": {"instances": 10},
+    "dris-50": {"instances": 50},
+    "dris-200": {"instances": 200},
+    # What a reviewer asks for.
+    "e2e-noise": {"instances": 1, "policy": _E2E, "noise": 2.0},
+    "dris-50-noise": {"instances": 50, "noise": 2.0},
+    "mean-reward-50": {"instances": 50, "policy": {**_E2E, "view": "first"}},
+    "dris-50-moments": {"instances": 50, "encoder": {"pooling": "moments"}},
+    "dris-50-concat": {"instances": 50, "policy": {"conditioning": "concat"}},
+    # As many instances as dris-50, each in an environment of its own.
+    "e2e-x50": {"instances": 1, "policy": _E2E, "sets": 6400},
+}
+"""What defines each method: values of the recipe. All else is the same for all."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a study."""
+
+    method: str
+    preset: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Unique within a study; also the name of its files."""
+        return f"{self.preset}/{self.method}/{self.seed}" if self.preset else f"{self.method}/{self.seed}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is run, and how the runs are scored."""
+
+    name: str
+    recipe: TrainConfig
+    jobs: tuple[Job, ...]
+    conditions: tuple[str, ...]
+    episodes: int = 2000
+    """Per run and condition."""
+    seed: int = STUDY_SEED
+    """Of the scoring's episodes."""
+
+    def config(self, job: Job) -> TrainConfig:
+        """The recipe of a job."""
+        changes = dict(METHODS[job.method])
+        for part in ("policy", "encoder"):
+            if part in changes:
+                changes[part] = replace(getattr(self.recipe, part), **changes[part])
+        return replace(self.recipe, preset=job.preset, seed=job.seed, **changes)
+
+    def stamp(self, job: Job) -> dict[str, Any]:
+        """All that decides a job's result."""
+        config = asdict(self.config(job))
+        del config["encoder_from"]  # always the same encoder: that of preset and seed
+        scored = {"conditions": self.conditions, "episodes": self.episodes, "seed": self.seed}
+        return json.loads(to_json({"config": config, "scored": scored}))
+
+
+def paper_study(quick: bool = False) -> Study:
+    """The paper's simulation section, with baselines; quick: one small run of two methods."""
+    noise = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
+    recipe = TrainConfig(
+        task=CATCHING, threads=1, evaluate_every=25, evaluate_episodes=500, evaluate_on=noise
+    )
+    conditions = (*noise, "execution", "restitution", "delay-20", "delay-40", "delay-60")
+    conditions += ("ramp-1.3", "ramp-2.0", "ramp-1.3-noise-2", "ramp-2.0-noise-2", "worst-case")
+    if quick:
+        recipe = replace(
+            recipe, sets=16, iterations=4, evaluate_every=2, evaluate_episodes=20,
+            encoder=replace(recipe.encoder, episodes=1, sets=16, instances=20, passes=1),
+        )  # fmt: skip
+        jobs = tuple(Job(method, "paper", 0) for method in ("e2e", "dris-10"))
+        return Study("paper-quick", recipe, jobs, (*noise, "execution", "restitution"), episodes=50)
+    five = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
+    baselines = ("e2e-noise", "dris-50-noise", "mean-reward-50", "dris-50-moments", "dris-50-concat")
+    jobs = tuple(Job(method, "paper", seed) for seed in range(5) for method in five)
+    jobs += tuple(Job(method, "paper", seed) for seed in range(3) for method in baselines)
+    jobs += tuple(Job(method, "exact", seed) for seed in range(3) for method in five[:4])
+    jobs += (Job("e2e-x50", "paper", 0),)
+    return Study("paper", recipe, jobs, conditions)
+
+
+def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
+    """Train and score one run; goes on from whatever `work` holds of it. Returns the cell."""
+    config = study.config(job)
+    make_task = task_maker(config.task, config.preset)
+    if config.policy.encoder == "frozen":
+        source = work / "encoders" / f"{job.preset}-{config.encoder.pooling}-{job.seed}"
+        donor = replace(study.recipe, preset=job.preset, seed=job.seed, encoder=config.encoder)
+        for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
+            pass
+        config = replace(config, encoder_from=source)
+    folder = work / job.name
+    resumed = (folder / "last.safetensors").exists()
+    start = time.perf_counter()
+    for _ in Trainer(make_task, config, folder).run():
+        pass
+    seconds = time.perf_counter() - start
+    policy = load_policy(folder / "policy.safetensors", make_task)
+    scores = {
+        name: score(make_task, lambda task, sets: policy, name, study.episodes, study.seed)
+        for name in study.conditions
+    }
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return {
+        **asdict(job),
+        "stamp": study.stamp(job),
+        "versions": versions(),
+        "seconds": None if resumed else seconds,  # of an interrupted run nobody knows
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "scores": scores,
+        "curve": [row for row in metrics if any(key.endswith("/success") for key in row)],
+    }
+
+
+def run_study(
+    study: Study, out: Path, work: Path, workers: int = 1, ray: str | None = None
+) -> Iterator[tuple[Job, str]]:
+    """Run what is missing of a study; yields each job as it ends, with its error if it had one.
+
+    Args:
+        study: What to run.
+        out: Folder of the result files.
+        work: Folder of the runs themselves, for going on after an interruption.
+        workers: Processes on this machine.
+        ray: Address of a Ray cluster to run on instead.
+
+    Raises:
+        ValueError: `out` holds results of another recipe.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    description = json.loads(to_json(asdict(study) | {"recipe": None}))
+    write_atomically(out / "study.json", to_json(description))
+    todo = [job for job in study.jobs if not _is_done(study, job, out)]
+    finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
+    for job, cell, error in finished:
+        if cell is not None:
+            file = cell_file(out, job)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, to_json(cell))
+        yield job, error
+
+
+def cell_file(out: Path, job: Job) -> Path:
+    """Where the result of a job belongs."""
+    return out / f"{job.name}.json"
+
+
+def _is_done(study: Study, job: Job, out: Path) -> bool:
+    file = cell_file(out, job)
+    if not file.exists():
+        return False
+    if json.loads(file.read_text())["stamp"] != study.stamp(job):
+        raise ValueError(
+            f"{file} was made with another recipe or other conditions: move it away to run it again, or "
+            "choose another folder"
+        )
+    return True
+
+
+Finished = Iterator[tuple[Job, dict[str, Any] | None, str]]
+
+
+def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
+    """Each job in a process of its own, so that its memory can be measured."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1)
+    futures = {pool.submit(run_job, study, job, work): job for job in jobs}
+    try:
+        for future in as_completed(futures):
+            error = future.exception()
+            yield futures[future], None if error else future.result(), repr(error) if error else ""
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished:
+    """Jobs as Ray tasks; Ray starts those of a lost node again on another."""
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("a Ray cluster needs the extra: pip install 'dris[cluster]'") from error
+    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1)(run_job)
+    waiting = {remote.remote(study, job, work): job for job in jobs}
+    while waiting:
+        ready, _ = ray.wait(list(waiting), num_returns=1)
+        job = waiting.pop(ready[0])
+        try:
+            yield job, ray.get(ready[0]), ""
+        except ray.exceptions.RayTaskError as error:
+            yield job, None, str(error.cause)
