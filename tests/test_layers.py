@@ -27,6 +27,7 @@ ROOMS = [
     ["catching"],
     ["names"],
     ["bench"],
+    ["study"],
     ["cli"],
 ]
 CORE = {

@@ -15,7 +15,8 @@ import torch
 from dris.catching.task import CatchingTask
 from dris.encoder import EncoderConfig, SetEncoder, chamfer
 from dris.env import Observation
-from dris.evaluate import CONDITIONS, Condition, evaluate
+from dris.evaluate import CONDITIONS, Condition, evaluate, worst_case
+from dris.load import load_policy
 from dris.policy import Policy, PolicyConfig
 from dris.recipe import PpoConfig, TrainConfig
 from dris.runs import load_checkpoint
@@ -129,6 +130,47 @@ def test_film_is_an_affine_map_of_the_code():
     torch.testing.assert_close(model.get_latent(inputs), 2 * code + 0.5)
 
 
+def test_moments_by_hand():
+    encoder = SetEncoder(LineTask(), replace(TINY_ENCODER, pooling="moments", unit=1e4))
+    # Noise scale 0.1 and a unit of 1e4: the asinh is linear here, x / 1000.
+    code = encoder(torch.tensor([[[1.0, 0.0], [3.0, 0.0], [5.0, 6.0]]])) * 1e3
+    expected = torch.tensor([[3.0, 2.0, (8 / 3) ** 0.5, 8**0.5]])
+    torch.testing.assert_close(code, expected, rtol=1e-3, atol=1e-3)
+    single = encoder(torch.tensor([[[1.0, 2.0]]]))
+    assert single[0, 2:].tolist() == [0.0, 0.0]
+
+
+def test_concatenation_puts_the_condition_beside_the_code():
+    policy = Policy(Conditioned(), TINY_ENCODER, PolicyConfig(hidden=(4,), conditioning="concat"))
+    inputs = policy.inputs(Observation(torch.zeros(5, 2, 2), torch.full((5, 2), 0.5)))
+    latent = policy.actor.get_latent(inputs)
+    assert latent.shape == (5, 10) and policy.actor.film is None
+    torch.testing.assert_close(latent, torch.cat((inputs["code"], torch.full((5, 2), 0.5)), dim=1))
+
+
+def test_a_policy_that_sees_the_first_instance_is_blind_to_the_others():
+    policy = Policy(LineTask(), TINY_ENCODER, PolicyConfig(hidden=(4,), view="first", encoder="learned"))
+    states = torch.randn(3, 7, 2, generator=torch.Generator().manual_seed(1))
+    acted = policy(Observation(states, torch.zeros(3, 0)))
+    states[:, 1:] = 5.0
+    assert torch.equal(acted, policy(Observation(states, torch.zeros(3, 0))))
+    states[:, 0] = 5.0
+    assert not torch.equal(acted, policy(Observation(states, torch.zeros(3, 0))))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"encoder": replace(TINY_ENCODER, pooling="moments")},
+        {"policy": PolicyConfig(hidden=(16,), conditioning="concat")},
+        {"policy": PolicyConfig(hidden=(16,), view="first", encoder="learned")},
+    ],
+)
+def test_every_baseline_trains_and_loads(tmp_path, changes):
+    train(tmp_path, tiny(**changes))
+    load_policy(tmp_path / "policy.safetensors", LineTask)
+
+
 def test_end_to_end_learns_its_encoder_and_dris_does_not():
     for kind, learns in (("learned", True), ("frozen", False)):
         policy = Policy(LineTask(), TINY_ENCODER, PolicyConfig(encoder=kind, hidden=(4,)))
@@ -201,6 +243,37 @@ def test_learning_is_proven_on_a_tiny_task(tmp_path):
 
 
 # Determinism and resuming
+
+
+def test_the_kept_policy_is_a_running_mean_of_the_learner_s_weights(tmp_path):
+    trainer = Trainer(LineTask, tiny(ppo=PpoConfig(average=0.2)), tmp_path)
+    seen = []
+    for progress in trainer.run():
+        if progress.stage == "policy":
+            seen.append(trainer.policy.actor.mlp[0].weight.detach().clone())
+    # The share kept is (1 + i) / (10 + i) while that is less than 0.2: 1/10, 2/11, then 0.2.
+    start = weights_at_start(tmp_path)
+    mean = start
+    for i, new in enumerate(seen):
+        keep = min(0.2, (1 + i) / (10 + i))
+        mean = keep * mean + (1 - keep) * new
+    torch.testing.assert_close(weights(tmp_path)["actor.mlp.0.weight"], mean)
+    train(tmp_path / "none", tiny(ppo=PpoConfig(average=0.0)))
+    last = load_checkpoint(tmp_path / "none" / "last.safetensors", "training").tensors
+    assert torch.equal(weights(tmp_path / "none")["actor.mlp.0.weight"], last["actor.mlp.0.weight"])
+
+
+def weights_at_start(folder: Path) -> torch.Tensor:
+    """Of the actor's first layer, before the first update: a run of the same seed has them too."""
+    with torch.random.fork_rng():
+        torch.manual_seed(tiny().seed)
+        return Policy(LineTask(), TINY_ENCODER, tiny().policy).actor.mlp[0].weight.detach()
+
+
+def test_the_learning_rate_falls_linearly_to_its_least_share(tmp_path):
+    reports = train(tmp_path, tiny(iterations=10, ppo=PpoConfig(learning_rate=1e-3, least_rate=0.35)))
+    rates = [r.figures["learning_rate"] for r in reports if r.stage == "policy"]
+    assert rates == pytest.approx([1e-3, 9e-4, 8e-4, 7e-4, 6e-4, 5e-4, 4e-4, 3.5e-4, 3.5e-4, 3.5e-4])
 
 
 def test_same_seed_same_weights_other_seed_other_weights(tmp_path):
@@ -308,3 +381,14 @@ def test_conditions_do_what_they_say():
     assert float(drift) == pytest.approx(0.3, rel=0.15)
     with pytest.raises(KeyError, match="restitution"):
         evaluate(LineTask, zero, CONDITIONS["restitution"], 5)
+
+
+def test_the_worst_case_is_found_on_the_grid():
+    # A velocity of 0.5 for 0.4 s moves x, uniform in [-1, 1], by 0.4 times the gain: |x| < 0.5 in the end
+    # for x in (-0.5 - 0.4 g, 0.5 - 0.4 g), cut at -1: 1/2 of them for g = 1, less for more.
+    push = lambda task, sets: lambda observation: torch.full((sets, 1), 0.5)  # noqa: E731
+    score, point = worst_case(LineTask, push, 2000)
+    assert point == {"gain": 2.0}
+    assert score.success == pytest.approx((0.5 - 0.8 + 1.0) / 2, abs=0.04)
+    with pytest.raises(ValueError, match="LineTask has no values to change, asked for speed"):
+        evaluate(LineTask, push, Condition(task=(("speed", 1.0),)), 5)

@@ -26,7 +26,15 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     instances, encoder = (1, "learned") if name == "e2e" else (int(name.removeprefix("dris-")), "frozen")
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
     recipe = json.loads(json.dumps(asdict(PAPER_RECIPE)))
-    free = {"instances", "policy", "threads", "encoder_from", "evaluate_every", "evaluate_episodes", "evaluate_on"}
+    free = {
+        "instances",
+        "policy",
+        "threads",
+        "encoder_from",
+        "evaluate_every",
+        "evaluate_episodes",
+        "evaluate_on",
+    }
     assert {k: v for k, v in config.items() if k not in free | {"contract"}} == {
         k: v for k, v in recipe.items() if k not in free
     }

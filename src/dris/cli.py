@@ -219,7 +219,7 @@ def study(
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
     """
-    from dris.study import paper_study, run_study
+    from dris.study.runner import paper_study, run_study
 
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -235,16 +235,21 @@ def study(
     return 1 if failed else 0
 
 
-def report(run: tyro.conf.Positional[Path], out: Path | None = None) -> int:
-    """Write a page about a run: success table, learning curve, videos.
+def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
+    """Write a page about a run (success table, learning curve, videos) or a study, from its files alone.
 
     Args:
-        run: Run folder; takes scores.json (of `dris evaluate --json`) along if it is there.
-        out: Folder of the page; by default the run's own.
+        folder: Run folder, with scores.json (of `dris evaluate --json`) if it is there; or a study's results.
+        out: Folder of the page; by default that folder itself.
     """
     from dris.report import report_run
+    from dris.study.page import load_paper, report_study
 
-    print(f"page     {report_run(run, run if out is None else out)}")
+    if (folder / "study.json").exists():
+        page = report_study(folder, out or folder, load_paper())
+    else:
+        page = report_run(folder, out or folder)
+    print(f"page     {page}")
     return 0
 
 

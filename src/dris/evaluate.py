@@ -107,8 +107,11 @@ def worst_case(
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
 ) -> tuple[Score, dict[str, float]]:
-    """The lowest success on a grid over the domain, and where it is: lowest, middle and highest value of
-    every parameter, in all combinations, with the same episodes at each."""
+    """The lowest success on a grid over the domain, and where it is.
+
+    The grid holds the lowest, middle and highest value of every parameter in all combinations; the
+    episodes are the same at each of its points.
+    """
     domain = make_task().domain
     values = [(r.low, 0.5 * (r.low + r.high), r.high) for r in domain.values()]
     found: list[tuple[Score, dict[str, float]]] = []

@@ -31,9 +31,7 @@ def better(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) 
     """
     from scipy.stats import mannwhitneyu
 
-    shares = [
-        mannwhitneyu(a, b).statistic / (len(a) * len(b)) for a, b in zip(first, second, strict=True)
-    ]
+    shares = [mannwhitneyu(a, b).statistic / (len(a) * len(b)) for a, b in zip(first, second, strict=True)]
     return float(np.mean(shares))
 
 

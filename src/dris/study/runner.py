@@ -96,8 +96,8 @@ def paper_study(quick: bool = False) -> Study:
     recipe = TrainConfig(
         task=CATCHING, threads=1, evaluate_every=25, evaluate_episodes=500, evaluate_on=noise
     )
-    conditions = (*noise, "execution", "restitution", "delay-20", "delay-40", "delay-60")
-    conditions += ("ramp-1.3", "ramp-2.0", "ramp-1.3-noise-2", "ramp-2.0-noise-2", "worst-case")
+    ramps = ("ramp-1.3", "ramp-2.0", "ramp-1.3-noise-2", "ramp-2.0-noise-2")
+    shifts = ("execution", "restitution", "delay-20", "delay-40", "delay-60")
     if quick:
         recipe = replace(
             recipe, sets=16, iterations=4, evaluate_every=2, evaluate_episodes=20,
@@ -111,7 +111,7 @@ def paper_study(quick: bool = False) -> Study:
     jobs += tuple(Job(method, "paper", seed) for seed in range(3) for method in baselines)
     jobs += tuple(Job(method, "exact", seed) for seed in range(3) for method in five[:4])
     jobs += (Job("e2e-x50", "paper", 0),)
-    return Study("paper", recipe, jobs, conditions)
+    return Study("paper", recipe, jobs, (*noise, *shifts, *ramps, "worst-case"))
 
 
 def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Studies: many runs, scored alike, collected as files, and the pages made from those files."""

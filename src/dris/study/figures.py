@@ -1,0 +1,108 @@
+"""Figures of a study, in the paper's arrangement: ours as lines and bars, the paper's beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dris.study.results import Results, estimate
+
+NOISE = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
+FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
+COLOURS = dict(zip(FIVE, ("#4885ed", "#3cba54", "#d9a400", "#ff8c00", "#db3236"), strict=True))
+
+
+def _canvas(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for one in axes.flat:
+        one.grid(alpha=0.3)
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _legend(axes: Any, title: str = "") -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9, title=title)
+
+
+def curves(results: Results, preset: str, file: Path) -> None:
+    """Reward and success by iteration, a column per noise level; bands are the range over seeds."""
+    figure, axes = _canvas(15, 5.6, 2, len(NOISE))
+    for row, key in enumerate(("reward", "success")):
+        for column, condition in enumerate(NOISE):
+            one = axes[row, column]
+            for method in FIVE:
+                cells = results.cells.get((preset, method), [])
+                name = f"{condition}/{key}"
+                lines = [[(r["iteration"] + 1, r[name]) for r in c["curve"] if name in r] for c in cells]
+                if not lines or not all(lines):
+                    continue
+                steps = [step for step, _ in lines[0]]
+                values = np.array([[value for _, value in line] for line in lines])
+                one.plot(steps, values.mean(axis=0), color=COLOURS[method], label=method, linewidth=1.4)
+                one.fill_between(
+                    steps, values.min(axis=0), values.max(axis=0), color=COLOURS[method], alpha=0.15, lw=0
+                )
+            one.set_ylim((-0.6, 0.9) if key == "reward" else (0, 1.02))
+            if row == 0:
+                one.set_title(condition)
+            else:
+                one.set_xlabel("iteration")
+        axes[row, 0].set_ylabel(key)
+    _legend(axes[0, 0])
+    figure.savefig(file, dpi=110)
+
+
+def noise_sweep(results: Results, preset: str, paper: dict[str, Any], file: Path) -> None:
+    """Reward and success against noise: ours solid with intervals, the paper's bands shaded."""
+    figure, axes = _canvas(11, 4.4, 1, 2)
+    for one, key in zip(axes[0], ("reward", "success"), strict=True):
+        for method in FIVE:
+            known = paper.get(key, {}).get(method, {})
+            bands = [known.get(condition) for condition in NOISE]
+            if all(bands):
+                low, high = np.array(bands).T
+                one.fill_between(range(5), low, high, color=COLOURS[method], alpha=0.18, lw=0)
+            found = [estimate(results.late(preset, method, condition, key)) for condition in NOISE]
+            if all(found):
+                middle = [e.value for e in found if e]
+                reach = [[e.value - e.low for e in found if e], [e.high - e.value for e in found if e]]
+                one.errorbar(
+                    range(5), middle, yerr=np.maximum(reach, 0), color=COLOURS[method], marker="o",
+                    markersize=4, capsize=3, label=method,
+                )  # fmt: skip
+        one.set(xticks=range(5), xticklabels=("0", "1", "2", "3", "4"), xlabel="noise [sigma]", ylabel=key)
+    axes[0, 1].set_ylim(0, 1.02)
+    _legend(axes[0, 0], title="ours; bands: the paper")
+    figure.savefig(file, dpi=110)
+
+
+def bars(results: Results, preset: str, condition: str, paper: dict[str, Any], file: Path) -> None:
+    """Reward and success of the five methods under one condition, ours beside the paper's."""
+    figure, axes = _canvas(11, 3.8, 1, 2)
+    for one, key in zip(axes[0], ("reward", "success"), strict=True):
+        for place, method in enumerate(FIVE):
+            found = estimate(results.scores(preset, method, condition, key))
+            band = paper.get(key, {}).get(method, {}).get(condition)
+            if found:
+                reach = np.maximum([[found.value - found.low], [found.high - found.value]], 0)
+                one.bar(place - 0.2, found.value, 0.38, yerr=reach, capsize=3, color=COLOURS[method])
+            else:
+                one.text(place - 0.2, 0.02, "missing", rotation=90, ha="center", va="bottom", fontsize=8)
+            if band:
+                middle, half = (band[0] + band[1]) / 2, (band[1] - band[0]) / 2
+                one.bar(
+                    place + 0.2, middle, 0.38, yerr=half, capsize=3, color="white", edgecolor=COLOURS[method],
+                    hatch="///",
+                )  # fmt: skip
+        one.set(xticks=range(len(FIVE)), xticklabels=FIVE, ylabel=key, title=f"{condition}: {key}")
+        one.set(xlim=(-0.6, len(FIVE) - 0.4), ylim=(0, 0.9 if key == "reward" else 1.02))
+    axes[0, 0].bar(0, 0, color="#888", label="ours")
+    axes[0, 0].bar(0, 0, color="white", edgecolor="#888", hatch="///", label="the paper")
+    _legend(axes[0, 0])
+    figure.savefig(file, dpi=110)

@@ -1,0 +1,219 @@
+"""The page about a study, made from its result files alone."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+from dris.report import STYLE
+from dris.runs import write_atomically
+from dris.study.figures import FIVE, NOISE, bars, curves, noise_sweep
+from dris.study.results import Estimate, Results, estimate, load_results
+
+NOISY = list(NOISE[1:])
+OURS = ("delay-20", "delay-40", "delay-60", "ramp-1.3", "ramp-2.0", "ramp-1.3-noise-2", "ramp-2.0-noise-2")
+
+
+def report_study(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
+    """Write `out/index.html`, its figures and `table.md` about the study in `folder`; returns the page.
+
+    Args:
+        folder: Of the results; nothing else is read.
+        out: Folder to write to.
+        paper: The paper's own values, by "success" or "reward", method and condition.
+    """
+    results = load_results(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>DRIS: {results.description['name']}</title>"
+        f"<style>{STYLE} body {{ max-width: 76rem; }} .paper {{ color: #7a5b00; }} </style>",
+        "<h1>The paper's simulation section, rerun</h1>",
+        _introduction(results),
+        "<h2>In short</h2>",
+        *(f"<p>{sentence}</p>" for sentence in verdicts(results, paper)),
+    ]
+    for preset in results.presets():
+        parts += _preset(results, preset, paper if preset == "paper" else {}, out)
+    parts += _cost(results, paper)
+    if results.missing:
+        names = ", ".join(html.escape(name) for name in results.missing)
+        parts += [f"<h2>Missing</h2><p>{len(results.missing)} runs have no result yet: {names}.</p>"]
+    parts.append("</html>")
+    write_atomically(out / "table.md", markdown_table(results, paper).encode())
+    write_atomically(out / "index.html", ("\n".join(parts) + "\n").encode())
+    return out / "index.html"
+
+
+def _introduction(results: Results) -> str:
+    plan = results.description
+    first = next(iter(results.cells.values()), [None])[0]
+    size = ""
+    if first:
+        config = first["stamp"]["config"]
+        size = f" Every run: {config['sets']} sets, {config['iterations']} iterations of one episode each."
+    return (
+        f"<p>{sum(map(len, results.cells.values()))} of {len(plan['jobs'])} runs.{size} Each trained policy "
+        f"is scored on single balls, {plan['episodes']} episodes per condition, evaluation seed "
+        f"{plan['seed']}, which nothing was tuned on. Figures are interquartile means over training seeds "
+        "with 95 % bootstrap intervals over seeds (with three to five seeds these are rough); the paper's "
+        "are the bands in its figures, from its own simulator. All figures are simulated. Command: <code>"
+        "dris study paper</code>, then <code>dris report results/paper</code>.</p>"
+    )
+
+
+def verdicts(results: Results, paper: dict[str, Any]) -> list[str]:
+    """Where ours and the paper's agree and where not, in sentences made from the figures."""
+    found = []
+    chain = []
+    for method in FIVE[1:]:
+        chance = results.better("paper", method, "e2e", NOISY)
+        if chance:
+            chain.append(f"{method} {chance[0]:.2f} [{chance[1]:.2f}, {chance[2]:.2f}]")
+    if chain:
+        found.append(
+            "Probability that a run beats a run of E2E under observation noise (1 to 4 sigma together): "
+            + "; ".join(chain)
+            + ". A half means no difference."
+        )
+    steps = []
+    for smaller, larger in zip(FIVE[1:-1], FIVE[2:], strict=True):
+        chance = results.better("paper", larger, smaller, NOISY)
+        if chance:
+            steps.append(f"{larger} over {smaller} {chance[0]:.2f} [{chance[1]:.2f}, {chance[2]:.2f}]")
+    if steps:
+        found.append("The same for larger against smaller sets: " + "; ".join(steps) + ".")
+    for rival in ("e2e-noise", "dris-50-noise", "mean-reward-50", "dris-50-moments", "dris-50-concat"):
+        chance = results.better("paper", "dris-50", rival, NOISY)
+        if chance:
+            found.append(
+                f"dris-50 over {rival} under noise: {chance[0]:.2f} [{chance[1]:.2f}, {chance[2]:.2f}]."
+            )
+    for condition in (*NOISE, "execution", "restitution"):
+        far = []
+        for method in FIVE:
+            ours = estimate(results.scores("paper", method, condition))
+            band = paper.get("success", {}).get(method, {}).get(condition)
+            if ours and band and not (ours.high >= band[0] and ours.low <= band[1]):
+                far.append(f"{method} {ours.value:.2f} (paper {sum(band) / 2:.2f})")
+        if far:
+            found.append(f"{condition}: outside the paper's band are " + ", ".join(far) + ".")
+    return found or ["Not enough results yet."]
+
+
+def _preset(results: Results, preset: str, paper: dict[str, Any], out: Path) -> list[str]:
+    methods = results.methods(preset)
+    parts = [f"<h2>Contact preset <code>{preset}</code></h2>"]
+    five = [method for method in FIVE if method in methods]
+    others = [method for method in methods if method not in FIVE]
+    conditions = [c for c in results.description["conditions"] if c in (*NOISE, "execution", "restitution")]
+    parts += ["<h3>Success of the final policies</h3>", _table(results, preset, five, conditions, paper)]
+    if others:
+        parts += ["<h3>Baselines</h3>", _table(results, preset, others, conditions, {})]
+    extra = [c for c in results.description["conditions"] if c in OURS or c == "worst-case"]
+    if extra:
+        parts += [
+            "<h3>Delay, other throws, worst case</h3>",
+            "<p>delay-k: k ms from observation to action. ramp: a ball that leaves a ramp horizontally at "
+            "this speed [m/s] and drops 0.3 m, slower and flatter than any in training; success is to be on "
+            "the plate after ten seconds. worst-case: the lowest success on a grid of 81 points over the "
+            "four physical parameters.</p>",
+            _table(results, preset, methods, extra, {}),
+        ]
+    if not any(results.cells.get((preset, method)) for method in five):
+        return parts
+    files = {name: f"{preset}-{name}.png" for name in ("curves", "noise", "execution", "restitution")}
+    curves(results, preset, out / files["curves"])
+    noise_sweep(results, preset, paper, out / files["noise"])
+    for condition in ("execution", "restitution"):
+        bars(results, preset, condition, paper, out / files[condition])
+    captions = {
+        "curves": "Single-ball reward and success during training, by observation noise; bands: all seeds.",
+        "noise": "Observation noise; ours averaged over the evaluations of the last 100 iterations, as in "
+        "the paper.",
+        "execution": "Execution error: each desired joint off by up to 0.05 rad, drawn anew every step.",
+        "restitution": "Unseen restitution, nominally 0.7 to 0.8, trained on 0.4 to 0.7.",
+    }
+    for name, caption in captions.items():
+        parts.append(
+            f"<figure><img src='{files[name]}' alt='{name}'><figcaption>{caption}</figcaption></figure>"
+        )
+    return parts
+
+
+def _show(found: Estimate | None, planned: int) -> str:
+    if found is None:
+        return "missing"
+    short = "" if found.seeds >= planned else f", {found.seeds} of {planned} seeds"
+    return f"{found.value:.2f} <small>[{found.low:.2f}, {found.high:.2f}]{short}</small>"
+
+
+def _table(
+    results: Results, preset: str, methods: list[str], conditions: list[str], paper: dict[str, Any]
+) -> str:
+    """Success by method and condition; the paper's band on a line of its own."""
+    lines = ["<table><tr><th>method" + "".join(f"<th>{condition}" for condition in conditions)]
+    for method in methods:
+        planned = results.planned(preset, method)
+        cells = (estimate(results.scores(preset, method, condition)) for condition in conditions)
+        lines.append(f"<tr><td>{method}" + "".join(f"<td>{_show(cell, planned)}" for cell in cells))
+        bands = paper.get("success", {}).get(method)
+        if bands:
+            shown = (
+                f"{bands[c][0]:.2f} to {bands[c][1]:.2f}" if c in bands else "&ndash;" for c in conditions
+            )
+            lines.append("<tr class=paper><td>&nbsp; paper" + "".join(f"<td>{text}" for text in shown))
+    return "\n".join((*lines, "</table>"))
+
+
+def _cost(results: Results, paper: dict[str, Any]) -> list[str]:
+    """Equal interaction, and what everything took."""
+    known = paper.get("equal_interaction", {})
+    rows = ["<table><tr><th>method<th>success at 2 sigma<th>paper<th>peak memory<th>paper<th>wall time"]
+    for method in ("e2e", "e2e-x50", "dris-50"):
+        cells = results.cells.get(("paper", method), [])
+        found = estimate(results.scores("paper", method, "noise-2"))
+        seconds = [cell["seconds"] for cell in cells if cell["seconds"]]
+        memory = max((cell["peak_memory_mb"] for cell in cells), default=None)
+        rows.append(
+            f"<tr><td>{method}<td>{_show(found, results.planned('paper', method))}"
+            f"<td>{known.get('success', {}).get(method, '&ndash;')}"
+            f"<td>{f'{memory / 1024:.2f} GB' if memory else 'missing'}"
+            f"<td>{known.get('memory_gb', {}).get(method, '&ndash;')} GB (GPU)"
+            f"<td>{f'{sum(seconds) / len(seconds) / 60:.1f} min' if seconds else 'missing'}"
+        )
+    everything = [cell for cells in results.cells.values() for cell in cells]
+    timed = [cell["seconds"] for cell in everything if cell["seconds"]]
+    total = f"{sum(timed) / 3600:.1f} hours for the {len(timed)} runs that were not interrupted"
+    return [
+        "<h2>Equal interaction</h2>",
+        "<p>e2e-x50: 128 x 50 environments of one ball, as many balls as dris-50. Wall time of one run on "
+        "one thread, other runs beside it.</p>",
+        "\n".join((*rows, "</table>")),
+        "<h2>What it took</h2>",
+        f"<p>Training time, added up, one thread each: {total}.</p>",
+    ]
+
+
+def markdown_table(results: Results, paper: dict[str, Any]) -> str:
+    """Success of the five methods, ours beside the paper's, for a README."""
+    conditions = ("clean", "noise-1", "noise-2", "noise-3", "noise-4", "execution", "restitution")
+    lines = ["| method | " + " | ".join(conditions) + " |", "|---" * (len(conditions) + 1) + "|"]
+    for method in FIVE:
+        cells = []
+        for condition in conditions:
+            found = estimate(results.scores("paper", method, condition))
+            cells.append(f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if found else "missing")
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+        bands = paper.get("success", {}).get(method, {})
+        middle = (f"{sum(bands[c]) / 2:.2f}" if c in bands else "–" for c in conditions)
+        lines.append("| &nbsp; the paper's | " + " | ".join(middle) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def load_paper() -> dict[str, Any]:
+    """The paper's own values for the catching task."""
+    from importlib.resources import files
+
+    return json.loads((files("dris.catching") / "paper.json").read_text())

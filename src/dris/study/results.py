@@ -1,0 +1,102 @@
+"""The results of a study as they lie on disk, and the figures one asks of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dris.stats import better, interval, iqm
+
+LAST_ITERATIONS = 100
+"""The paper averages its curves' figures over this many iterations at the end."""
+
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Interquartile mean over seeds, with a 95 % bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Results:
+    """Cells by preset and method, one per seed; and the names of those that are not there."""
+
+    description: dict[str, Any]
+    cells: dict[tuple[str, str], list[Cell]]
+    missing: list[str]
+
+    def methods(self, preset: str) -> list[str]:
+        """Methods that the study plans under a preset, in its order."""
+        return list(dict.fromkeys(j["method"] for j in self.description["jobs"] if j["preset"] == preset))
+
+    def presets(self) -> list[str]:
+        """Presets that the study plans."""
+        return list(dict.fromkeys(job["preset"] for job in self.description["jobs"]))
+
+    def planned(self, preset: str, method: str) -> int:
+        """Runs that the study plans of a method."""
+        return sum((j["preset"], j["method"]) == (preset, method) for j in self.description["jobs"])
+
+    def scores(self, preset: str, method: str, condition: str, key: str = "success") -> list[float]:
+        """The final policies' scores, one a seed."""
+        cells = self.cells.get((preset, method), [])
+        return [cell["scores"][condition][key] for cell in cells if condition in cell["scores"]]
+
+    def late(self, preset: str, method: str, condition: str, key: str = "success") -> list[float]:
+        """Scores averaged over the evaluations of the last iterations of training, one a seed."""
+        found = []
+        for cell in self.cells.get((preset, method), []):
+            first = cell["stamp"]["config"]["iterations"] - LAST_ITERATIONS
+            rows = [r for r in cell["curve"] if r["iteration"] >= first and f"{condition}/{key}" in r]
+            if rows:
+                found.append(sum(row[f"{condition}/{key}"] for row in rows) / len(rows))
+        return found
+
+    def better(
+        self, preset: str, first: str, second: str, conditions: list[str]
+    ) -> tuple[float, float, float] | None:
+        """Probability that a run of the first method beats one of the second, with its interval."""
+        groups = [[self.scores(preset, m, c) for c in conditions] for m in (first, second)]
+        if not all(row for group in groups for row in group):
+            return None
+        return better(*groups), *interval(better, *groups)
+
+
+def estimate(values: list[float]) -> Estimate | None:
+    """Average over seeds; None if there are no values."""
+    if not values:
+        return None
+    return Estimate(iqm([values]), *interval(iqm, [values]), seeds=len(values))
+
+
+def load_results(folder: Path) -> Results:
+    """Read a study's folder.
+
+    Raises:
+        ValueError: It holds no study, or a file in it is not a study's.
+    """
+    file = folder / "study.json"
+    if not file.exists():
+        raise ValueError(f"{folder} holds no study: it has no study.json")
+    description = json.loads(file.read_text())
+    cells: dict[tuple[str, str], list[Cell]] = {}
+    missing = []
+    for job in description["jobs"]:
+        name = "/".join(str(part) for part in (job["preset"], job["method"], job["seed"]) if part != "")
+        file = folder / f"{name}.json"
+        if not file.exists():
+            missing.append(name)
+            continue
+        cell = json.loads(file.read_text())
+        if any(cell.get(key) != value for key, value in job.items()) or "scores" not in cell:
+            raise ValueError(f"{file} is not the result of {name}: remove it and run the study again")
+        cells.setdefault((job["preset"], job["method"]), []).append(cell)
+    return Results(description, cells, missing)

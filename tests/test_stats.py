@@ -1,0 +1,33 @@
+"""Statistics against values worked out by hand."""
+
+import pytest
+
+from dris.stats import better, interval, iqm, wilson
+
+
+def test_wilson_by_hand():
+    # p = 0.5, n = 4, z = 1.96: centre 0.5, half width z / (1 + z2 / n) sqrt(p q / n + z2 / (4 n2)).
+    z = 1.959964
+    half = z / (1 + z * z / 4) * (0.25 / 4 + z * z / 64) ** 0.5
+    assert wilson(2, 4) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-5)
+
+
+def test_the_interquartile_mean_is_that_of_the_middle_half():
+    assert iqm([[0.0, 1.0, 2.0, 100.0]]) == 1.5
+    assert iqm([[0.0, 1.0], [2.0, 100.0]]) == 1.5
+    assert iqm([[1.0, 2.0, 6.0]]) == 3.0  # a quarter of three is less than one: nothing is cut
+
+
+def test_probability_of_improvement_counts_pairs():
+    assert better([[3.0, 4.0]], [[1.0, 2.0]]) == 1.0
+    assert better([[1.0, 3.0]], [[2.0, 3.0]]) == (0 + 0 + 1 + 0.5) / 4
+    assert better([[1.0], [0.0]], [[0.0], [1.0]]) == 0.5
+
+
+def test_the_bootstrap_draws_within_conditions():
+    # One seed in each condition: nothing to draw, so the interval is the value.
+    assert interval(iqm, [[0.2], [0.4]]) == pytest.approx((0.3, 0.3))
+    low, high = interval(iqm, [[0.0, 1.0] * 50])
+    # The interquartile mean of a hundred coins; wide, around a half, and the same every time.
+    assert low < 0.5 < high and (low, high) == interval(iqm, [[0.0, 1.0] * 50])
+    assert interval(better, [[2.0, 3.0]], [[0.0, 1.0]]) == (1.0, 1.0)

@@ -1,0 +1,138 @@
+"""Studies: cells are whole or absent, once each, and pages are made from them alone."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dris.names import CATCHING
+from dris.recipe import TrainConfig
+from dris.study.page import load_paper, markdown_table, report_study
+from dris.study.results import estimate, load_results
+from dris.study.runner import METHODS, Job, Study, cell_file, paper_study, run_job, run_study
+from test_learning import tiny
+
+JOBS = (Job("e2e", "", 0), Job("dris-10", "", 0), Job("dris-10", "", 1))
+
+
+def small(**changes) -> Study:
+    """A study of a tiny task: three runs of seconds."""
+    recipe = replace(tiny(), task=f"{Path(__file__).parent / 'fakes.py'}:LineTask")
+    return replace(Study("small", recipe, JOBS, ("clean", "noise-2"), episodes=50), **changes)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    done = dict(run_study(small(), folder / "out", folder / "work"))
+    assert done == {job: "" for job in JOBS}
+    return folder
+
+
+def test_a_study_leaves_a_cell_per_run_and_runs_nothing_twice(finished):
+    for job in JOBS:
+        cell = json.loads(cell_file(finished / "out", job).read_text())
+        assert (cell["method"], cell["seed"]) == (job.method, job.seed)
+        assert cell["scores"].keys() == {"clean", "noise-2"} and cell["seconds"] > 0
+        assert [row["iteration"] for row in cell["curve"]] == [2, 5]
+    assert list(run_study(small(), finished / "out", finished / "elsewhere")) == []
+
+
+def test_a_cell_run_again_gives_the_same_number_to_the_last_digit(finished, tmp_path):
+    job = JOBS[2]
+    cell = json.loads(cell_file(finished / "out", job).read_text())
+    again = json.loads(json.dumps(run_job(small(), job, tmp_path)))
+    assert again["scores"] == cell["scores"] and again["curve"] == cell["curve"]
+
+
+def test_results_of_another_recipe_are_not_mixed_in(finished):
+    other = small(recipe=replace(small().recipe, iterations=7))
+    with pytest.raises(ValueError, match="another recipe"):
+        list(run_study(other, finished / "out", finished / "work"))
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
+    bad = small(jobs=(Job("e2e", "nonsense", 0), JOBS[0]))
+    done = dict(run_study(bad, tmp_path / "out", tmp_path / "work"))
+    assert "no preset 'nonsense'" in done[bad.jobs[0]] and done[JOBS[0]] == ""
+    assert not cell_file(tmp_path / "out", bad.jobs[0]).exists()
+
+
+def test_methods_differ_in_what_defines_them_alone():
+    study = paper_study()
+    plain = study.config(Job("dris-200", "paper", 0))
+    assert plain == replace(study.recipe, preset="paper", instances=200)
+    for method in METHODS:
+        config = study.config(Job(method, "paper", 3))
+        assert (config.iterations, config.ppo, config.seed) == (1000, plain.ppo, 3)
+        assert config.sets == (6400 if method == "e2e-x50" else 128)
+        assert config.noise == (2.0 if method.endswith("noise") else 0.0)
+    seeds = {m: sum(j.method == m and j.preset == "paper" for j in study.jobs) for m in METHODS}
+    assert all(seeds[m] == 5 for m in list(METHODS)[:5]) and all(seeds[m] == 3 for m in list(METHODS)[5:10])
+
+
+# Pages
+
+
+def cell(method: str, seed: int, success: float) -> dict:
+    scores = {c: {"success": success, "reward": success} for c in ("clean", "noise-1", "noise-2")}
+    curve = [{"iteration": i, "clean/success": success, "clean/reward": success} for i in (949, 999)]
+    stamp = {"config": {"iterations": 1000, "sets": 128}}
+    return {
+        "method": method, "preset": "paper", "seed": seed, "scores": scores, "curve": curve, "stamp": stamp,
+        "seconds": 60.0, "peak_memory_mb": 512.0,
+    }  # fmt: skip
+
+
+def write_study(folder: Path, successes: dict[tuple[str, int], float]) -> None:
+    jobs = tuple(Job(m, "paper", s) for m in ("e2e", "dris-10") for s in range(2))
+    study = Study("paper", TrainConfig(task=CATCHING), jobs, ("clean", "noise-1", "noise-2"))
+    from dataclasses import asdict
+
+    folder.mkdir(exist_ok=True)
+    (folder / "study.json").write_text(json.dumps(asdict(study) | {"recipe": None}))
+    for (method, seed), success in successes.items():
+        file = cell_file(folder, Job(method, "paper", seed))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(cell(method, seed, success)))
+
+
+def test_the_page_follows_the_files(tmp_path):
+    write_study(tmp_path / "a", {("e2e", 0): 0.31, ("e2e", 1): 0.33, ("dris-10", 0): 0.75})
+    page = report_study(tmp_path / "a", tmp_path / "out", load_paper()).read_text()
+    assert "0.32 <small>[0.31, 0.33]" in page  # two seeds: mean and range
+    assert "0.75 <small>[0.75, 0.75], 1 of 2 seeds" in page
+    assert "paper/dris-10/1" in page and "1 runs have no result yet" in page  # the missing one is named
+    assert "0.47 to 0.61" in page  # the paper's band for E2E at 2 sigma
+    write_study(tmp_path / "a", {("e2e", 0): 0.51})
+    assert "0.42 <small>[0.33, 0.51]" in report_study(tmp_path / "a", tmp_path / "out", {}).read_text()
+
+
+def test_cells_that_are_not_there_are_shown_as_missing(tmp_path):
+    write_study(tmp_path / "a", {("e2e", 0): 0.25})
+    table = markdown_table(load_results(tmp_path / "a"), load_paper())
+    assert "| dris-10 | missing | missing |" in table and "| e2e | 0.25 [0.25, 0.25] |" in table
+    assert "| missing |" in table.splitlines()[2]  # noise-3 was not measured
+
+
+def test_figures_by_hand(tmp_path):
+    scores = {("e2e", 0): 0.2, ("e2e", 1): 0.4, ("dris-10", 0): 0.6, ("dris-10", 1): 0.4}
+    write_study(tmp_path, scores)
+    results = load_results(tmp_path)
+    found = estimate(results.scores("paper", "e2e", "clean"))
+    assert (found.value, found.low, found.high, found.seeds) == pytest.approx((0.3, 0.2, 0.4, 2))
+    # Of the four pairs of runs, dris-10 wins three and ties one.
+    assert results.better("paper", "dris-10", "e2e", ["noise-1"])[0] == 3.5 / 4
+    assert results.late("paper", "e2e", "clean") == [0.2, 0.4]
+    with pytest.raises(ValueError, match="holds no study"):
+        load_results(tmp_path / "paper")
+
+
+def test_a_file_in_the_wrong_place_is_refused(tmp_path):
+    write_study(tmp_path, {("e2e", 0): 0.2})
+    wrong = cell_file(tmp_path, Job("dris-10", "paper", 0))
+    wrong.parent.mkdir()
+    wrong.write_text(cell_file(tmp_path, Job("e2e", "paper", 0)).read_text())
+    with pytest.raises(ValueError, match="is not the result of paper/dris-10/0"):
+        load_results(tmp_path)
