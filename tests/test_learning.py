@@ -246,14 +246,14 @@ def test_learning_is_proven_on_a_tiny_task(tmp_path):
 
 
 def test_the_kept_policy_is_a_running_mean_of_the_learner_s_weights(tmp_path):
-    trainer = Trainer(LineTask, tiny(ppo=PpoConfig(average=0.2)), tmp_path)
+    # A window of 0.125 x 10 = 1.25 iterations keeps 1 - 1 / 1.25 = 0.2 of the mean.
+    trainer = Trainer(LineTask, tiny(iterations=10, ppo=PpoConfig(average=0.125)), tmp_path)
     seen = []
     for progress in trainer.run():
         if progress.stage == "policy":
             seen.append(trainer.policy.actor.mlp[0].weight.detach().clone())
     # The share kept is (1 + i) / (10 + i) while that is less than 0.2: 1/10, 2/11, then 0.2.
-    start = weights_at_start(tmp_path)
-    mean = start
+    mean = weights_at_start()
     for i, new in enumerate(seen):
         keep = min(0.2, (1 + i) / (10 + i))
         mean = keep * mean + (1 - keep) * new
@@ -263,7 +263,7 @@ def test_the_kept_policy_is_a_running_mean_of_the_learner_s_weights(tmp_path):
     assert torch.equal(weights(tmp_path / "none")["actor.mlp.0.weight"], last["actor.mlp.0.weight"])
 
 
-def weights_at_start(folder: Path) -> torch.Tensor:
+def weights_at_start() -> torch.Tensor:
     """Of the actor's first layer, before the first update: a run of the same seed has them too."""
     with torch.random.fork_rng():
         torch.manual_seed(tiny().seed)

@@ -23,6 +23,7 @@ from dris.names import (
     task_maker,
 )
 from dris.recipe import TrainConfig
+from dris.runs import to_json, write_atomically
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
 _SHOWN = ("chamfer", "reward", "set_success")
@@ -202,7 +203,7 @@ def bench(
 
 
 def study(
-    what: tyro.conf.Positional[Literal["paper"]],
+    what: tyro.conf.Positional[Literal["paper", "theory"]],
     quick: bool = False,
     out: Path | None = None,
     work: Path = Path("runs/study"),
@@ -212,9 +213,11 @@ def study(
     """Run what is missing of a study. Interrupt at will; the same command goes on where it stopped.
 
     Args:
-        what: paper: every figure of the paper's simulation section, with baselines.
+        what: paper: every figure of the paper's simulation section, with baselines; theory: what the paper's
+            Appendix B predicts of N, measured.
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
-        out: Folder of the results; by default results/paper, or runs/paper-quick.
+        out: Folder of the results; by default results/paper or results/theory, with --quick runs/paper-quick
+            or runs/theory-quick.
         work: Folder of the runs themselves.
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
@@ -223,8 +226,16 @@ def study(
 
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
+    folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
+    if what == "theory":
+        from dris.study.theory import TheoryConfig, measure
+
+        found = measure(TheoryConfig(sets=8) if quick else TheoryConfig())
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "theory.json", to_json(found))
+        print(f"{folder}: measured; `dris report {folder}` makes the page")
+        return 0
     plan = paper_study(quick)
-    folder = out or Path("runs/paper-quick" if quick else "results/paper")
     start, failed, done = time.perf_counter(), 0, 0
     for job, error in run_study(plan, folder, work / plan.name, workers, ray):
         done, failed = done + 1, failed + bool(error)
@@ -239,13 +250,17 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     """Write a page about a run (success table, learning curve, videos) or a study, from its files alone.
 
     Args:
-        folder: Run folder, with scores.json (of `dris evaluate --json`) if it is there; or a study's results.
+        folder: Run folder, with scores.json (of `dris evaluate --json`) if it is there; or the results of a
+            study (the theory's page also takes the gap from the folder `paper` beside it).
         out: Folder of the page; by default that folder itself.
     """
     from dris.report import report_run
     from dris.study.page import load_paper, report_study
+    from dris.study.theory_page import report_theory
 
-    if (folder / "study.json").exists():
+    if (folder / "theory.json").exists():
+        page = report_theory(folder, out or folder, folder.parent / "paper")
+    elif (folder / "study.json").exists():
         page = report_study(folder, out or folder, load_paper())
     else:
         page = report_run(folder, out or folder)

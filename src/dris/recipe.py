@@ -32,9 +32,9 @@ class PpoConfig:
     """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
     smooth policy passes on less observation noise: docs/policies.md."""
 
-    average: float = 0.995
-    """The policy that is evaluated and kept is a running mean of the learner's weights, which keeps this
-    share of itself at each iteration: jitter of the last steps averages out. 0: the learner itself."""
+    average: float = 0.2
+    """The policy that is evaluated and kept is a running mean of the learner's weights over about this share
+    of the run: the jitter of single updates averages out. 0: the learner itself."""
 
     def __post_init__(self) -> None:
         """Refuse values PPO has no meaning for."""

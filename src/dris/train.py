@@ -254,8 +254,8 @@ class Trainer:
 
     def _average(self, iteration: int) -> None:
         """Bring the running mean of the weights up to date; early on it forgets faster."""
-        keep = min(self.config.ppo.average, (1 + iteration) / (10 + iteration))
-        keep = keep if self.config.ppo.average else 0.0
+        window = max(self.config.ppo.average * self.config.iterations, 1.0)
+        keep = min(1 - 1 / window, (1 + iteration) / (10 + iteration))
         with torch.no_grad():
             for mean, new in zip(
                 self.averaged.actor.parameters(), self.policy.actor.parameters(), strict=True

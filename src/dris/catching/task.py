@@ -197,8 +197,12 @@ class CatchingTask(Task):
 
     def reward_terms(self) -> dict[str, torch.Tensor]:
         """Slow balls are good, lost balls are bad (paper, Eq. 8)."""
-        height, off_centre = split(self._states[..., :3], self.normal)
-        rise, sideways = split(self._states[..., 3:], self.normal)
+        return self.reward_terms_of(self._states)
+
+    def reward_terms_of(self, states: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The reward's terms for any states [B, N, 6], over the plates as they are."""
+        height, off_centre = split(states[..., :3], self.normal)
+        rise, sideways = split(states[..., 3:], self.normal)
         eta = self.config.decay
         slow = 0.5 * torch.exp(-((sideways / eta) ** 2)) + 0.5 * torch.exp(
             -((rise.clamp_min(-self.config.slack) / eta) ** 2)

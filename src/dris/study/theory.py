@@ -1,0 +1,221 @@
+"""The paper's Appendix B, measured: what its propositions predict of N, beside what is seen.
+
+Four measurements, of one trained policy on the training world. Every set is of its own throw; with N, only
+the number of instances in each set changes, and the first N instances stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from dris.catching.task import CatchingTask
+from dris.env import Env, EnvConfig
+from dris.names import agent_maker
+from dris.policy import Policy
+
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200)
+DISCOUNT = 0.95
+
+
+@dataclass(frozen=True)
+class TheoryConfig:
+    """Effort of the measurements."""
+
+    policy: str = "dris-50"
+    """Whose gradients and states are looked at."""
+    sets: int = 256
+    """Throws; each gives one sample of a gradient."""
+    std: float = 0.1
+    """Of the actions, as late in training."""
+    step: int = 8
+    """Control step at which the local cost is looked at; the balls are on the plate by then."""
+    seed: int = 40_009
+
+
+def propagation(make_task: Callable[[], Any], config: TheoryConfig, instances: int = 20) -> float:
+    """Largest difference between instances that evolve in a set and the same ones alone (B.2).
+
+    The proposition says that a set is propagated exactly, so the difference is to be zero.
+    """
+    generator = torch.Generator().manual_seed(config.seed)
+    task = make_task()
+    actions = 2 * torch.rand(task.horizon, 1, task.action_size, generator=generator) - 1
+
+    def states(env: Env) -> torch.Tensor:
+        env.reset()
+        return torch.stack([env.step(action).observation.states[0] for action in actions])
+
+    together = Env(task, EnvConfig(sets=1, instances=instances, seed=config.seed))
+    in_set = states(together)
+    parameters = task.domain.sample(_first_draws(together), instances)[0]
+    worst = 0.0
+    for i in range(instances):
+        exactly = {name: (float(v), float(v)) for name, v in zip(task.domain, parameters[i], strict=True)}
+        alone = Env(
+            make_task(), EnvConfig(sets=1, instances=1, seed=config.seed), task.domain.shifted(**exactly)
+        )
+        worst = max(worst, float((states(alone)[:, 0] - in_set[:, i]).abs().max()))
+    return worst
+
+
+def _first_draws(env: Env) -> Any:
+    """The draws of an environment's first episode, as at its beginning."""
+    env.episodes.fill_(1)
+    env.steps.fill_(0)
+    return env._draws(torch.arange(env.config.sets), 0)
+
+
+def gradient_variance(make_task: Callable[[], Any], policy: Policy, config: TheoryConfig) -> dict:
+    """Total variance of the policy gradient's estimate from one set, by N, and the fitted floor rho (B.3).
+
+    The estimate is the score function times the set's mean return to go, less the average over sets at
+    that time. Fitted: sigma^2 (rho + (1 - rho) / N), linear in 1 / N.
+    """
+    variances = []
+    for size in SIZES:
+        gradients = torch.stack(_gradients(make_task(), policy, config, size))
+        variances.append(float(gradients.var(dim=0).sum()))
+    slope, floor = np.polyfit([1 / n for n in SIZES], variances, 1)
+    predicted = [floor + slope / n for n in SIZES]
+    left = 1 - np.var(np.array(variances) - predicted) / np.var(variances)
+    return {
+        "sizes": SIZES,
+        "variance": variances,
+        "fitted": predicted,
+        "rho": float(floor / (floor + slope)),
+        "explained": float(left),
+    }
+
+
+def _gradients(task: CatchingTask, policy: Policy, config: TheoryConfig, size: int) -> list[torch.Tensor]:
+    """One gradient [P] a set."""
+    env = Env(task, EnvConfig(sets=config.sets, instances=size, seed=config.seed))
+    generator = torch.Generator().manual_seed(config.seed)
+    observation = env.reset()
+    inputs, actions, rewards = [], [], []
+    for _ in range(task.horizon):
+        inputs.append(policy.inputs(observation))
+        with torch.no_grad():
+            mean = policy.actor(inputs[-1])
+            actions.append(mean + config.std * torch.randn(mean.shape, generator=generator))
+        step = env.step(actions[-1])
+        observation = step.observation
+        rewards.append(step.reward)
+    to_go = torch.zeros(config.sets)
+    weights = []
+    for reward in reversed(rewards):
+        to_go = reward + DISCOUNT * to_go
+        weights.insert(0, to_go - to_go.mean())
+    found = []
+    wanted = [p for name, p in policy.actor.named_parameters() if "std" not in name]
+    for row in range(config.sets):
+        loss = torch.zeros(())
+        for seen, action, weight in zip(inputs, actions, weights, strict=True):
+            mean = policy.actor(seen[row : row + 1])
+            score = -((action[row : row + 1] - mean) ** 2).sum() / (2 * config.std**2)
+            loss = loss + weight[row] * score
+        parts = torch.autograd.grad(loss, wanted)
+        found.append(torch.cat([part.flatten() for part in parts]))
+    return found
+
+
+def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfig) -> dict:
+    """Linear noise and robustness signal of the local cost at one step, by N (B.4).
+
+    The cost is expanded about the mean of a set of 1000: gradient and Hessian by central differences.
+    Noise: standard deviation over draws of N of g . mean(s - mu). Signal: the mean of Tr(H Sigma_N) / 2,
+    and its standard deviation.
+    """
+    many, draws = 1000, 64
+    task = make_task()
+    env = Env(task, EnvConfig(sets=min(config.sets, 64), instances=many, seed=config.seed))
+    observation = env.reset()
+    for _ in range(config.step):
+        observation = env.step(policy(observation)).observation
+    states = task.states()
+    mean = states.mean(dim=1, keepdim=True)
+    gradient, hessian = _expand(lambda s: -sum(task.reward_terms_of(s).values()), mean)
+    off = states - mean
+    linear = torch.einsum("bs,bns->bn", gradient, off)
+    quadratic = 0.5 * torch.einsum("bns,bst,bnt->bn", off, hessian, off)
+    generator = torch.Generator().manual_seed(config.seed)
+    rows: dict[str, list[float]] = {"noise": [], "signal": [], "signal_spread": []}
+    for size in SIZES:
+        chosen = torch.randint(0, many, (draws, size), generator=generator)
+        noise = linear[:, chosen].mean(dim=2)  # [B, draws]
+        signal = quadratic[:, chosen].mean(dim=2)
+        rows["noise"].append(float(noise.std(dim=1).mean()))
+        rows["signal"].append(float(signal.mean()))
+        rows["signal_spread"].append(float(signal.std(dim=1).mean()))
+    power = float(np.polyfit(np.log(SIZES), np.log(rows["noise"]), 1)[0])
+    convex = float((torch.linalg.eigvalsh(hessian) > -1e-3).all(dim=1).float().mean())
+    return {"sizes": SIZES, **rows, "power": power, "convex": convex, "step": config.step}
+
+
+def _expand(
+    cost: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor, h: float = 2e-3
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradient [B, S] and Hessian [B, S, S] of a cost of states [B, 1, S]."""
+    size = at.shape[2]
+    eye = h * torch.eye(size, dtype=torch.float64)
+    x = at.double()
+    gradient = torch.stack([(cost(x + e) - cost(x - e))[:, 0] / (2 * h) for e in eye], dim=1)
+    hessian = torch.stack(
+        [
+            torch.stack(
+                [
+                    (cost(x + a + b) - cost(x + a - b) - cost(x - a + b) + cost(x - a - b))[:, 0]
+                    / (4 * h * h)
+                    for b in eye
+                ],
+                dim=1,
+            )
+            for a in eye
+        ],
+        dim=1,
+    )
+    return gradient.float(), hessian.float()
+
+
+def estimation_error(make_task: Callable[[], Any], policy: Policy, config: TheoryConfig) -> dict:
+    """How far the mean return of N instances is from that of the whole domain, by N (B.5).
+
+    Each throw has a set of 200, which the policy follows; its mean stands for the whole domain. Error: root
+    mean square over throws and draws of N of them.
+    """
+    task = make_task()
+    many = SIZES[-1]
+    env = Env(task, EnvConfig(sets=min(config.sets, 64), instances=many, seed=config.seed))
+    observation = env.reset()
+    total = torch.zeros(env.config.sets, many)
+    for t in range(task.horizon):
+        observation = env.step(policy(observation)).observation
+        total += DISCOUNT**t * torch.stack(list(task.reward_terms().values())).sum(dim=0)
+    truth = total.mean(dim=1)
+    generator = torch.Generator().manual_seed(config.seed)
+    errors = []
+    for size in SIZES:
+        chosen = torch.randint(0, many, (64, size), generator=generator)
+        errors.append(float((total[:, chosen].mean(dim=2) - truth[:, None]).square().mean().sqrt()))
+    power = float(np.polyfit(np.log(SIZES), np.log(errors), 1)[0])
+    return {"sizes": SIZES, "error": errors, "power": power}
+
+
+def measure(config: TheoryConfig) -> dict[str, Any]:
+    """All four, of a policy by its name."""
+    make_task, make_agent = agent_maker(config.policy)
+    policy = make_agent(make_task(), 1)
+    if not isinstance(policy, Policy):
+        raise ValueError(f"{config.policy} has no gradient: name a trained policy")
+    return {
+        "config": asdict(config),
+        "propagation": {"largest_difference": propagation(make_task, config), "instances": 20},
+        "gradient": gradient_variance(make_task, policy, config),
+        "local_cost": local_cost(make_task, policy, config),
+        "estimation": estimation_error(make_task, policy, config),
+    }
