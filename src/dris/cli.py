@@ -240,7 +240,8 @@ def study(
     for job, error in run_study(plan, folder, work / plan.name, workers, ray):
         done, failed = done + 1, failed + bool(error)
         minutes = (time.perf_counter() - start) / 60
-        print(f"{minutes:6.1f} min  {job.name:<28} {'FAILED: ' + error if error else 'done'}", flush=True)
+        outcome = f"FAILED: {error}" if error else "done"
+        print(f"{minutes:6.1f} min  {job.name:<28} {outcome}  ({done} of this go)", flush=True)
     missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
     print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
     return 1 if failed else 0

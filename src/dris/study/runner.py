@@ -26,6 +26,9 @@ from dris.train import Trainer
 STUDY_SEED = 30_011
 """Seed of the episodes that studies report on; nothing was ever tuned on it."""
 
+SHOW_EVERY = 250
+"""Iterations between signs of life of a run."""
+
 _E2E = {"encoder": "learned"}
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -127,8 +130,9 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     folder = work / job.name
     resumed = (folder / "last.safetensors").exists()
     start = time.perf_counter()
-    for _ in Trainer(make_task, config, folder).run():
-        pass
+    for progress in Trainer(make_task, config, folder).run():
+        if progress.done % SHOW_EVERY == 0:
+            print(f"            {job.name:<28} {progress.done}/{progress.total}", flush=True)
     seconds = time.perf_counter() - start
     policy = load_policy(folder / "policy.safetensors", make_task)
     scores = {

@@ -1,0 +1,66 @@
+"""The theory's measurements: the tools on cases worked out by hand, the page on made-up figures."""
+
+import json
+
+import pytest
+import torch
+
+from dris.catching.task import CatchingTask
+from dris.names import agent_maker
+from dris.study.theory import SIZES, TheoryConfig, _expand, _gradients, local_cost, propagation
+from dris.study.theory_page import report_theory, sentences
+
+SMALL = TheoryConfig(sets=6)
+
+
+def test_an_instance_in_a_set_takes_the_path_it_takes_alone():
+    assert propagation(CatchingTask, SMALL, instances=3) == 0.0
+
+
+def test_the_expansion_of_a_quadratic_is_the_quadratic():
+    a = torch.tensor([[2.0, 1.0], [1.0, 4.0]], dtype=torch.float64)
+    cost = lambda s: 0.5 * torch.einsum("bns,st,bnt->bn", s, a, s) + 3 * s[..., 0]  # noqa: E731
+    gradient, hessian = _expand(cost, torch.tensor([[[1.0, -1.0]]]))
+    torch.testing.assert_close(gradient, torch.tensor([[2.0 - 1.0 + 3.0, 1.0 - 4.0]]))
+    torch.testing.assert_close(hessian[0], a.float(), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_are_those_of_the_score_function():
+    """The sum over sets is the gradient of the whole sum, and weights that vanish leave nothing."""
+    make_task, make_agent = agent_maker("dris-10")
+    policy = make_agent(make_task(), 1)
+    single = _gradients(make_task(), policy, TheoryConfig(sets=1), size=2)
+    # One set: its return less the average over sets is zero, and so is its gradient.
+    assert float(single[0].abs().max()) == 0.0
+    several = _gradients(make_task(), policy, TheoryConfig(sets=3), size=2)
+    assert len(several) == 3 and all(float(g.norm()) > 0 for g in several)
+
+
+def test_linear_noise_falls_with_the_square_root():
+    make_task, make_agent = agent_maker("dris-10")
+    found = local_cost(make_task, make_agent(make_task(), 1), SMALL)
+    assert found["power"] == pytest.approx(-0.5, abs=0.1)
+    assert len(found["noise"]) == len(SIZES) and 0 <= found["convex"] <= 1
+
+
+def made_up() -> dict:
+    falling = [1.0 / n for n in SIZES]
+    return {
+        "config": {"policy": "dris-50", "sets": 8, "seed": 1, "std": 0.1},
+        "propagation": {"largest_difference": 0.0, "instances": 20},
+        "gradient": {"sizes": SIZES, "variance": falling, "fitted": falling, "rho": 0.25, "explained": 1.0},
+        "local_cost": {
+            "sizes": SIZES, "noise": falling, "signal": [0.5] * 8, "signal_spread": [0.1] * 8, "power": -0.5,
+            "convex": 1.0, "step": 8,
+        },
+        "estimation": {"sizes": SIZES, "error": falling, "power": -1.0},
+    }  # fmt: skip
+
+
+def test_the_page_says_what_was_found(tmp_path):
+    (tmp_path / "theory.json").write_text(json.dumps(made_up()))
+    page = report_theory(tmp_path, tmp_path / "out", tmp_path / "nowhere").read_text()
+    assert "rho = 0.25" in page and "As predicted." in page and (tmp_path / "out" / "theory.png").exists()
+    other = made_up()
+    other["propagation"]["largest_difference"] = 1e-3
+    assert "Not as predicted." in dict(sentences(other, {}))["Particles are propagated exactly"]
