@@ -131,7 +131,7 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
     Noise: standard deviation over draws of N of g . mean(s - mu). Signal: the mean of Tr(H Sigma_N) / 2,
     and its standard deviation.
     """
-    many, draws = 1000, 64
+    many, draws = 1000, 500
     task = make_task()
     env = Env(task, EnvConfig(sets=min(config.sets, 64), instances=many, seed=config.seed))
     observation = env.reset()
@@ -149,9 +149,9 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
         chosen = torch.randint(0, many, (draws, size), generator=generator)
         noise = linear[:, chosen].mean(dim=2)  # [B, draws]
         signal = quadratic[:, chosen].mean(dim=2)
-        rows["noise"].append(float(noise.std(dim=1).mean()))
+        rows["noise"].append(float(noise.var(dim=1).mean().sqrt()))
         rows["signal"].append(float(signal.mean()))
-        rows["signal_spread"].append(float(signal.std(dim=1).mean()))
+        rows["signal_spread"].append(float(signal.var(dim=1).mean().sqrt()))
     power = float(np.polyfit(np.log(SIZES), np.log(rows["noise"]), 1)[0])
     convex = float((torch.linalg.eigvalsh(hessian) > -1e-3).all(dim=1).float().mean())
     return {"sizes": SIZES, **rows, "power": power, "convex": convex, "step": config.step}
@@ -200,7 +200,7 @@ def estimation_error(make_task: Callable[[], Any], policy: Policy, config: Theor
     generator = torch.Generator().manual_seed(config.seed)
     errors = []
     for size in SIZES:
-        chosen = torch.randint(0, many, (64, size), generator=generator)
+        chosen = torch.randint(0, many, (500, size), generator=generator)
         errors.append(float((total[:, chosen].mean(dim=2) - truth[:, None]).square().mean().sqrt()))
     power = float(np.polyfit(np.log(SIZES), np.log(errors), 1)[0])
     return {"sizes": SIZES, "error": errors, "power": power}

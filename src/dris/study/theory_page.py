@@ -88,7 +88,8 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
             f"(locally convex cost). Seen at step {cost['step']}: power {cost['power']:.2f}; signal "
             f"{cost['signal'][0]:.2g} at N = 1 and {cost['signal'][-1]:.2g} at N = {cost['sizes'][-1]}; "
             f"signal over noise {first:.2g} and {signal:.2g}. The cost is convex at the mean in "
-            f"{cost['convex']:.0%} of the sets; elsewhere the theorem's assumption does not hold.",
+            f"{cost['convex']:.0%} of the sets"
+            + ("." if cost["convex"] == 1 else "; elsewhere the theorem's assumption does not hold."),
         ),
         (
             "N instances stand for the domain",
