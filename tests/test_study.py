@@ -1,7 +1,7 @@
 """Studies: cells are whole or absent, once each, and pages are made from them alone."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,16 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     assert not cell_file(tmp_path / "out", bad.jobs[0]).exists()
 
 
+def test_the_quick_size_of_the_paper_s_study_runs_from_training_to_page(tmp_path):
+    study = paper_study(quick=True)
+    assert dict(run_study(study, tmp_path / "out", tmp_path / "work", workers=2)) == {
+        j: "" for j in study.jobs
+    }
+    page = report_study(tmp_path / "out", tmp_path / "page", load_paper()).read_text()
+    assert "2 of 2 runs" in page and "Missing" not in page
+    assert (tmp_path / "page" / "paper-noise.png").exists()
+
+
 def test_methods_differ_in_what_defines_them_alone():
     study = paper_study()
     plain = study.config(Job("dris-200", "paper", 0))
@@ -88,8 +98,6 @@ def cell(method: str, seed: int, success: float) -> dict:
 def write_study(folder: Path, successes: dict[tuple[str, int], float]) -> None:
     jobs = tuple(Job(m, "paper", s) for m in ("e2e", "dris-10") for s in range(2))
     study = Study("paper", TrainConfig(task=CATCHING), jobs, ("clean", "noise-1", "noise-2"))
-    from dataclasses import asdict
-
     folder.mkdir(exist_ok=True)
     (folder / "study.json").write_text(json.dumps(asdict(study) | {"recipe": None}))
     for (method, seed), success in successes.items():

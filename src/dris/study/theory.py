@@ -107,7 +107,7 @@ def _gradients(task: CatchingTask, policy: Policy, config: TheoryConfig, size: i
         observation = step.observation
         rewards.append(step.reward)
     to_go = torch.zeros(config.sets)
-    weights = []
+    weights: list[torch.Tensor] = []
     for reward in reversed(rewards):
         to_go = reward + DISCOUNT * to_go
         weights.insert(0, to_go - to_go.mean())
