@@ -55,7 +55,7 @@ def _introduction(results: Results) -> str:
         size = f" Every run: {config['sets']} sets, {config['iterations']} iterations of one episode each."
     return (
         f"<p>{sum(map(len, results.cells.values()))} of {len(plan['jobs'])} runs.{size} Each trained policy "
-        f"is scored on single balls, {plan['episodes']} episodes per condition (a quarter of that on ramps, an "
+        f"is scored on single balls, {plan['episodes']} episodes per condition (a quarter on ramps, an "
         "eighth at each point of the worst case's grid), evaluation seed "
         f"{plan['seed']}, which nothing was tuned on. Figures are interquartile means over training seeds "
         "with 95 % bootstrap intervals over seeds (with three to five seeds these are rough); the paper's "
