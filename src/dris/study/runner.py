@@ -29,6 +29,9 @@ STUDY_SEED = 30_011
 SHOW_EVERY = 250
 """Iterations between signs of life of a run."""
 
+CURVES = ("/success", "/reward")
+"""Figures of a learning curve that are kept."""
+
 _E2E = {"encoder": "learned"}
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -156,7 +159,11 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
         "seconds": None if resumed else seconds,  # of an interrupted run nobody knows
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "scores": scores,
-        "curve": [row for row in metrics if any(key.endswith("/success") for key in row)],
+        "curve": [
+            {key: value for key, value in row.items() if key == "iteration" or key.endswith(CURVES)}
+            for row in metrics
+            if any(key.endswith("/success") for key in row)
+        ],
     }
 
 
