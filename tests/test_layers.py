@@ -27,7 +27,10 @@ ROOMS = [
     ["catching"],
     ["names"],
     ["bench"],
+    ["twin"],
+    ["eyes"],
     ["study"],
+    ["trials"],
     ["cli"],
 ]
 CORE = {

@@ -24,8 +24,10 @@ from dris.names import (
 )
 from dris.recipe import TrainConfig
 from dris.runs import to_json, write_atomically
+from dris.trials.config import TrialsConfig
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
+PAPER_TRIALS = TrialsConfig()
 _SHOWN = ("chamfer", "reward", "set_success")
 
 
@@ -247,6 +249,32 @@ def study(
     return 1 if failed else 0
 
 
+def trials(
+    config: Annotated[TrialsConfig, tyro.conf.arg(name="")] = PAPER_TRIALS,
+    out: Path = Path("results/trials"),
+    name: str = "",
+) -> int:
+    """Trials in the twin laboratory, from rendered images to torques. Interrupt and repeat to go on.
+
+    Args:
+        config: Which trials.
+        out: Folder of the results.
+        name: Of the file; by default the kind of trials.
+    """
+    if "DISPLAY" not in os.environ:
+        os.environ.setdefault("MUJOCO_GL", "egl")
+    from dris.trials.table import run_table
+
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / f"{name or config.kind}.json"
+    for done, (trial, caught) in enumerate(run_table(config, file), start=1):
+        print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
+    for policy, total in json.loads(file.read_text())["totals"].items():
+        rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
+        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}")
+    return 0
+
+
 def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     """Write a page about a run (success table, learning curve, videos) or a study, from its files alone.
 
@@ -258,8 +286,11 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     from dris.report import report_run
     from dris.study.page import load_paper, report_study
     from dris.study.theory_page import report_theory
+    from dris.trials.page import report_trials
 
-    if (folder / "theory.json").exists():
+    if any("trials" in json.loads(file.read_text()) for file in folder.glob("*.json")):
+        page = report_trials(folder, out or folder, load_paper())
+    elif (folder / "theory.json").exists():
         page = report_theory(folder, out or folder, folder.parent / "paper")
     elif (folder / "study.json").exists():
         page = report_study(folder, out or folder, load_paper())
@@ -278,6 +309,7 @@ def main() -> None:
         "play": play,
         "bench": bench,
         "study": study,
+        "trials": trials,
         "report": report,
     }
     try:

@@ -1,0 +1,118 @@
+"""What a real camera does to a clean image and to its time: lens, exposure, noise, jitter, lost frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from dris.eyes.camera import CameraModel
+from dris.eyes.detect import Image
+
+Renderer = Callable[[int, float], Image]
+"""The image of a camera (index) at an instant (time in s), with no blur and no noise."""
+
+
+@dataclass(frozen=True)
+class SensorConfig:
+    """Imperfections of a camera; the defaults are an industrial camera, free-running, in room light."""
+
+    fps: float = 80.0
+    exposure_s: float = 0.003
+    subframes: int = 5
+    """Instants averaged over an exposure: the ball's edge is drawn in that many steps."""
+    full_well: float = 10_000.0
+    """Electrons of a white pixel: its shot noise is 255 / sqrt(full_well), 2.6 of 255."""
+    read_noise: float = 2.0
+    """Standard deviation of every pixel, of 255."""
+    offset_s: tuple[float, float] = (0.0, 0.005)
+    """When each camera's first exposure is centred: cameras without a common trigger differ."""
+    jitter_s: float = 0.0005
+    """Standard deviation of a time stamp about the exposure's true middle."""
+    clock_s: tuple[float, float] = (0.0, 0.0)
+    """Constant error of each camera's time stamps: what nobody measured or knows."""
+    drop_rate: float = 0.01
+    """Share of frames that never arrive."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that no camera has."""
+        if not 0 < self.fps < 10_000 or not 0 <= self.exposure_s <= 1 / self.fps:
+            raise ValueError(
+                f"need 0 < fps and 0 <= exposure_s <= 1 / fps, got {self.fps}, {self.exposure_s}"
+            )
+        if self.subframes < 1 or not self.full_well > 0:
+            raise ValueError(
+                f"subframes and full_well must be positive, got {self.subframes}, {self.full_well}"
+            )
+        if not 0 <= self.drop_rate < 1 or self.jitter_s < 0 or self.read_noise < 0:
+            raise ValueError(
+                f"need 0 <= drop_rate < 1 and no negative jitter_s or read_noise, got {self.drop_rate}, "
+                f"{self.jitter_s}, {self.read_noise}"
+            )
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """One frame to be taken: its true middle, and the time that its stamp will claim."""
+
+    camera: int
+    true_s: float
+    stamp_s: float
+
+
+def exposures(
+    config: SensorConfig, start_s: float, end_s: float, generator: np.random.Generator
+) -> Iterator[Exposure]:
+    """The frames of both cameras that arrive in an interval, by true time."""
+    period = 1 / config.fps
+    count = int(np.floor((end_s - start_s) / period)) + 1
+    frames = [
+        (start_s + config.offset_s[camera] + k * period, camera) for k in range(count) for camera in (0, 1)
+    ]
+    for true_s, camera in sorted(frames):
+        jitter, chance = config.jitter_s * generator.standard_normal(), generator.random()
+        if true_s <= end_s and chance >= config.drop_rate:
+            yield Exposure(camera, true_s, true_s + config.clock_s[camera] + jitter)
+
+
+def expose(render: Renderer, exposure: Exposure, config: SensorConfig) -> Image:
+    """The mean of instants spread evenly over an exposure: motion blur."""
+    if config.subframes == 1 or config.exposure_s == 0:
+        return render(exposure.camera, exposure.true_s)
+    # The middles of equal parts of the exposure: their mean time is its middle.
+    shares = (np.arange(config.subframes) + 0.5) / config.subframes - 0.5
+    images = [render(exposure.camera, exposure.true_s + config.exposure_s * share) for share in shares]
+    total = np.zeros(images[0].shape, np.float32)
+    for image in images:
+        cv2.accumulate(image, total)
+    return np.rint(total / config.subframes).astype(np.uint8)
+
+
+def add_noise(image: Image, config: SensorConfig, generator: np.random.Generator) -> Image:
+    """Shot noise, whose variance goes with brightness, and read noise, both as normal numbers."""
+    gain = 255.0 / config.full_well  # image units per electron: variance of shot noise = gain * brightness
+    clean = image.astype(np.float32)
+    sigma = np.sqrt(gain * clean + config.read_noise**2)
+    noise = generator.standard_normal(image.shape, dtype=np.float32)
+    return np.rint(np.clip(clean + sigma * noise, 0, 255)).astype(np.uint8)
+
+
+def lens_maps(camera: CameraModel) -> tuple[np.ndarray, np.ndarray]:
+    """Where each pixel of a distorted image comes from in the image of a camera without distortion."""
+    x, y = np.meshgrid(np.arange(camera.width, dtype=np.float64), np.arange(camera.height, dtype=np.float64))
+    straight = camera.to_normalised(np.stack((x, y), axis=-1)) * camera.focal_px + camera.centre_px
+    return straight[..., 0].astype(np.float32), straight[..., 1].astype(np.float32)
+
+
+def bend(image: Image, maps: tuple[np.ndarray, np.ndarray]) -> Image:
+    """Apply a lens's distortion, as `lens_maps` describes it, to the image of a renderer without a lens."""
+    return cv2.remap(image, *maps, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)  # type: ignore[return-value]
+
+
+def capture(
+    render: Renderer, exposure: Exposure, config: SensorConfig, generator: np.random.Generator
+) -> Image:
+    """One frame as the sensor gives it: exposed, then noisy. Bend inside `render` or afterwards."""
+    return add_noise(expose(render, exposure, config), config, generator)

@@ -1,0 +1,32 @@
+"""Which trials; apart from what runs them, so that a command line can be read without MuJoCo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+TRIALS_SEED = 50_021
+"""Seed of the first trial of every cell; nothing was tuned on it."""
+
+Kind = Literal["ramps", "throws", "balancing", "irregular"]
+
+
+@dataclass(frozen=True)
+class TrialsConfig:
+    """Which trials."""
+
+    kind: Kind = "ramps"
+    """ramps: four balls by three ramps, the paper's table; throws: by hand; balancing: laid on the plate
+    tilted by 30 degrees; irregular: apple, strawberry and wooden cube, thrown gently."""
+    policies: tuple[str, ...] = ("veltrack", "e2e", "dris-200")
+    trials: int = 20
+    """Of every cell."""
+    seed: int = TRIALS_SEED
+    drive: str = "fci"
+    """What stands between reference and torque: `dris.twin.drives`."""
+    sight: Literal["cameras", "perfect"] = "cameras"
+
+    def __post_init__(self) -> None:
+        """Refuse tables that are none."""
+        if self.trials < 1 or not self.policies:
+            raise ValueError(f"need at least one trial and one policy, got {self.trials}, {self.policies}")

@@ -1,0 +1,77 @@
+"""The page about trials, from their files alone; the paper's real robot in columns of its own."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+from dris.report import STYLE
+from dris.runs import write_atomically
+from dris.stats import wilson
+
+TITLES = {
+    "ramps": "Balls from a ramp",
+    "throws": "Balls thrown by hand",
+    "balancing": "Balancing from 30 degrees",
+    "irregular": "Irregular objects",
+}
+
+
+def report_trials(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
+    """Write `out/index.html` about the trials in `folder/*.json`; returns the page.
+
+    Raises:
+        ValueError: There are none.
+    """
+    tables = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    tables = {name: table for name, table in tables.items() if "trials" in table and "config" in table}
+    if not tables:
+        raise ValueError(f"{folder} holds no trials: run `dris trials` first")
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>DRIS: trials</title><style>{STYLE} "
+        "body { max-width: 76rem; } .paper { color: #7a5b00; }</style><h1>Trials in the twin laboratory</h1>",
+        "<p>A second simulator in place of the robot: nothing here was measured on hardware, except the "
+        "columns marked <span class=paper>real robot, the paper</span>. A catch: on the plate ten seconds "
+        "after the robot begins. Intervals are Wilson's, 95 %.</p>",
+    ]
+    for name, table in tables.items():
+        parts += _table(name, table, paper.get("real", {}) if table["config"]["kind"] == "ramps" else {})
+    videos = sorted(folder.glob("*.mp4"))
+    for video in videos:
+        parts.append(f"<figure><video controls loop src='{video.name}'></video><figcaption>{video.stem}")
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / "index.html", ("\n".join((*parts, "</html>")) + "\n").encode())
+    return out / "index.html"
+
+
+def _table(name: str, table: dict[str, Any], real: dict[str, Any]) -> list[str]:
+    config, policies = table["config"], table["config"]["policies"]
+    cells: dict[tuple[str, str], dict[str, list[bool]]] = {}
+    for key, outcome in table["trials"].items():
+        policy, what, label, _ = key.rsplit("/", 3)
+        cells.setdefault((what, label), {}).setdefault(policy, []).append(outcome["caught"])
+    lines = [
+        f"<h2>{TITLES[config['kind']]}</h2><p><code>{html.escape(name)}</code>: {config['trials']} trials "
+        f"a cell, seed {config['seed']}, drive <code>{config['drive']}</code>, sight: {config['sight']}.</p>",
+        "<table><tr><th>object<th>launch" + "".join(f"<th>{html.escape(p)}" for p in policies)
+        + "".join(f"<th class=paper>{p}, real robot, the paper" for p in real.get("policies", ())),
+    ]  # fmt: skip
+    for (what, label), row in cells.items():
+        shown = "".join(f"<td>{_rate(row.get(policy, []))}" for policy in policies)
+        counts = real.get("caught", {}).get(f"{what}/{label}", ())
+        shown += "".join(f"<td class=paper>{count} / {real['trials']}" for count in counts)
+        lines.append(f"<tr><td>{what}<td>{label}{shown}")
+    whole = "".join(
+        f"<td>{_rate([c for row in cells.values() for c in row.get(policy, [])])}" for policy in policies
+    )
+    whole += "".join(f"<td class=paper>{text}" for text in real.get("totals", ()))
+    return ["\n".join((*lines, f"<tr class=best><td>all<td>{whole}</table>"))]
+
+
+def _rate(caught: list[bool]) -> str:
+    if not caught:
+        return "missing"
+    low, high = wilson(sum(caught), len(caught))
+    return f"{sum(caught)} / {len(caught)} <small>[{low:.2f}, {high:.2f}]</small>"

@@ -1,0 +1,253 @@
+"""The twin of the robot: the laboratory's model under the paper's torque law, one millisecond at a time.
+
+    tau = K (q~ - q) - D dq + C(q, dq) + g(q)        (paper, Eq. 13)
+
+is computed at 1 kHz as the robot does, cut to 1000 Nm/s and to the joints' torque limits, and held for the
+tick, in which MuJoCo takes several steps. A reference acts after the command latency. Everything random is
+drawn at `reset` from its seed: the same seed gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+
+from dris.catching.settings import CatchingConfig
+from dris.twin.forces import Forces
+from dris.twin.kinematics import Kinematics
+from dris.twin.lab import JOINTS, PLATE_HALF, LabConfig, RampShape, build
+from dris.twin.launch import Launch, Scene, Start
+from dris.twin.objects import Thing
+
+TICK_S = 0.001
+"""The robot's control cycle [s]."""
+_TASK = CatchingConfig()
+_FLAGS_OFF = (
+    mujoco.mjtRndFlag.mjRND_SHADOW,
+    mujoco.mjtRndFlag.mjRND_REFLECTION,
+    mujoco.mjtRndFlag.mjRND_SKYBOX,
+    mujoco.mjtRndFlag.mjRND_HAZE,
+)
+
+
+@dataclass(frozen=True)
+class TwinConfig:
+    """The robot's drives, and the laboratory it stands in."""
+
+    lab: LabConfig = field(default_factory=LabConfig)
+    stiffness: tuple[float, ...] = _TASK.stiffness
+    """K [Nm/rad]; the training's until identified: see gains.py."""
+    damping: tuple[float, ...] = _TASK.damping
+    """D [Nm s/rad]"""
+    torque_rate: float | None = 1000.0
+    """Largest change of torque [Nm/s]: FCI's necessary condition. None leaves it unlimited."""
+    latency_s: float = 0.002
+    """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
+    home: tuple[float, ...] = _TASK.home
+    """[rad]"""
+
+    def __post_init__(self) -> None:
+        """Refuse drives that make no sense."""
+        for name in ("stiffness", "damping", "home"):
+            if len(getattr(self, name)) != JOINTS:
+                raise ValueError(f"{name} needs {JOINTS} values, got {getattr(self, name)}")
+        if min(self.stiffness) < 0 or min(self.damping) < 0:
+            raise ValueError(f"gains must not be negative, got {self.stiffness}, {self.damping}")
+        if self.torque_rate is not None and not self.torque_rate > 0:
+            raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
+        if not 0 <= self.latency_s <= 1:
+            raise ValueError(f"latency_s must lie in [0, 1] s, got {self.latency_s}")
+        steps = TICK_S / self.lab.timestep
+        if abs(steps - round(steps)) > 1e-9:
+            raise ValueError(f"timestep {self.lab.timestep} does not divide the tick of {TICK_S} s")
+
+
+@dataclass(frozen=True)
+class State:
+    """What is true now; base frame, SI units."""
+
+    time_s: float
+    q: np.ndarray
+    dq: np.ndarray
+    torque: np.ndarray
+    """[7] of the last tick, gravity included."""
+    thing_position: np.ndarray
+    thing_velocity: np.ndarray
+    thing_spin: np.ndarray
+    plate_position: np.ndarray
+    """Centre of the top face."""
+    plate_rotation: np.ndarray
+    """[3, 3], columns are the plate's axes; the last is its normal."""
+
+    def on_plate(self, reach: float, gap: float = 0.01) -> bool:
+        """Whether the thing is over the square plate and no further than `gap` from lying on it.
+
+        Args:
+            reach: Distance of its centre from the plate when it lies there, at most [m].
+            gap: [m], as the training's success has it.
+        """
+        local = self.plate_rotation.T @ (self.thing_position - self.plate_position)
+        return bool(np.abs(local[:2]).max() <= PLATE_HALF and 0 < local[2] < reach + gap)
+
+
+class Twin:
+    """One robot, one thing, one laboratory. Call `reset`, then `set_reference` and `advance`."""
+
+    def __init__(self, config: TwinConfig | None = None):
+        """Nothing is simulated before the first `reset`."""
+        self.config = config or TwinConfig()
+        self._kinematics = Kinematics(self.config.home)
+        self._steps = round(TICK_S / self.config.lab.timestep)
+        self._latency = round(self.config.latency_s / TICK_S)
+        self._gains = np.array([self.config.stiffness, self.config.damping])
+        rate = self.config.torque_rate
+        self._largest_change = np.inf if rate is None else rate * TICK_S
+        self.speed_limit = self._kinematics.speed_limit
+        """[7] FCI's largest joint speeds [rad/s]: beyond them the real robot stops, the twin only counts."""
+        self._built: tuple[Thing, RampShape | None] | None = None
+        self._renderer: mujoco.Renderer | None = None
+
+    def reset(self, thing: Thing, launch: Launch, seed: int) -> State:
+        """Start a trial: robot at rest at its start, the thing on its way."""
+        scene = Scene(self.config.lab, thing, self._kinematics.home_position)
+        start = launch.start(scene, np.random.default_rng(seed))
+        self._build(thing, start.ramp)
+        self.thing = thing
+        mujoco.mj_resetData(self.model, self.data)
+        joints = np.array(self.config.home if start.joints is None else start.joints)
+        low, high = self._kinematics.low, self._kinematics.high
+        if (joints < low).any() or (joints > high).any():
+            raise ValueError(f"start {joints.round(3).tolist()} lies outside the joint limits")
+        self._place(start, joints)
+        self.ticks = 0
+        self.fastest = np.zeros(JOINTS)
+        """[7] largest joint speed so far [rad/s]."""
+        self.limited_ticks = 0
+        """Ticks in which a limit changed a torque."""
+        self._reference = joints.copy()
+        self._pending: deque[tuple[int, np.ndarray]] = deque()
+        mujoco.mj_forward(self.model, self.data)
+        self.torque = self.data.qfrc_bias[:JOINTS].copy()
+        """[7] of the last tick [Nm]: an arm at rest holds itself."""
+        return self.state()
+
+    def _build(self, thing: Thing, ramp: RampShape | None) -> None:
+        if self._built == (thing, ramp):
+            return
+        self.close()
+        self.model = build(self.config.lab, thing, ramp)
+        self.data = mujoco.MjData(self.model)
+        self.forces = Forces(self.model, self.config.lab, thing)
+        self._site = self.model.site("plate").id
+        self._qpos = int(self.model.joint("thing").qposadr[0])
+        self._dof = int(self.model.joint("thing").dofadr[0])
+        self._torque_limit = self.model.jnt_actfrcrange[:JOINTS, 1].copy()
+        self._built = (thing, ramp)
+
+    def _place(self, start: Start, joints: np.ndarray) -> None:
+        data, at, dof = self.data, self._qpos, self._dof
+        data.qpos[:JOINTS], data.qvel[:] = joints, 0.0
+        data.qpos[at : at + 3], data.qpos[at + 3 : at + 7] = start.position, (1, 0, 0, 0)
+        data.qvel[dof : dof + 3], data.qvel[dof + 3 : dof + 6] = start.velocity, start.spin
+
+    def _check_started(self) -> None:
+        if self._built is None:
+            raise RuntimeError("the twin stands still: call reset(thing, launch, seed) first")
+
+    @property
+    def time_s(self) -> float:
+        """The robot's clock since `reset` [s]: what a controller should run on."""
+        return self.ticks * TICK_S
+
+    @property
+    def torque_limit(self) -> np.ndarray:
+        """[7] largest torques [Nm]."""
+        return self._torque_limit
+
+    def set_reference(self, q: np.ndarray) -> None:
+        """Ask for joints [7]; acts after the latency, kept inside the joint limits.
+
+        Raises:
+            ValueError: Not seven finite numbers.
+        """
+        self._check_started()
+        q = np.asarray(q, dtype=float)
+        if q.shape != (JOINTS,) or not np.isfinite(q).all():
+            raise ValueError(f"a reference is {JOINTS} finite joint positions, got {q}")
+        inside = np.clip(q, self._kinematics.low, self._kinematics.high)
+        self._pending.append((self.ticks + self._latency, inside))
+
+    def advance(self, ticks: int = 1) -> None:
+        """Let `ticks` milliseconds pass."""
+        self._check_started()
+        for _ in range(ticks):
+            self._tick()
+
+    def _tick(self) -> None:
+        model, data = self.model, self.data
+        while self._pending and self._pending[0][0] <= self.ticks:
+            self._reference = self._pending.popleft()[1]
+        self.forces.apply(data)
+        mujoco.mj_step1(model, data)  # C + g at the present state
+        q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
+        wished = self._gains[0] * (self._reference - q) - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
+        change = np.clip(wished - self.torque, -self._largest_change, self._largest_change)
+        torque = np.clip(self.torque + change, -self._torque_limit, self._torque_limit)
+        self.limited_ticks += bool((np.abs(torque - wished) > 1e-9).any())
+        self.torque = torque
+        data.qfrc_applied[:JOINTS] = torque
+        mujoco.mj_step2(model, data)
+        if self._steps > 1:
+            mujoco.mj_step(model, data, nstep=self._steps - 1)
+        np.maximum(self.fastest, np.abs(dq), out=self.fastest)
+        self.ticks += 1
+
+    def state(self) -> State:
+        """The truth, now."""
+        self._check_started()
+        data, at, dof = self.data, self._qpos, self._dof
+        # Poses of the end of the last step; MuJoCo itself keeps those of its beginning.
+        mujoco.mj_kinematics(self.model, data)
+        body = data.body("thing")
+        return State(
+            time_s=self.time_s,
+            q=data.qpos[:JOINTS].copy(),
+            dq=data.qvel[:JOINTS].copy(),
+            torque=self.torque.copy(),
+            thing_position=data.qpos[at : at + 3].copy(),
+            thing_velocity=data.qvel[dof : dof + 3].copy(),
+            thing_spin=body.xmat.reshape(3, 3) @ data.qvel[dof + 3 : dof + 6],
+            plate_position=data.site_xpos[self._site].copy(),
+            plate_rotation=data.site_xmat[self._site].reshape(3, 3).copy(),
+        )
+
+    def render(self, camera: str) -> np.ndarray:
+        """The picture [height, width, 3] that a camera takes now, 8-bit RGB.
+
+        Needs a way to draw without a screen: set MUJOCO_GL=egl before Python starts.
+
+        Raises:
+            ValueError: There is no such camera.
+        """
+        self._check_started()
+        known = {c.name: c for c in self.config.lab.cameras}
+        if camera not in known:
+            raise ValueError(f"there is no camera '{camera}'; known: {', '.join(known)}")
+        size = (known[camera].height, known[camera].width)
+        if self._renderer is None or (self._renderer.height, self._renderer.width) != size:
+            self.close()
+            self._renderer = mujoco.Renderer(self.model, *size)
+            for flag in _FLAGS_OFF:
+                self._renderer.scene.flags[flag] = False
+        mujoco.mj_kinematics(self.model, self.data)
+        self._renderer.update_scene(self.data, camera)
+        return self._renderer.render()
+
+    def close(self) -> None:
+        """Give the renderer back."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None

@@ -1,0 +1,217 @@
+"""The twin's control path, cameras and edges, against the training world's meaning of an action."""
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dris import Env, EnvConfig
+from dris.catching.settings import CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.twin import compare
+from dris.twin.cameras import CAMERAS, CameraConfig
+from dris.twin.control import Controller, decode, make_agent, perfect, run_trial, tilt_of
+from dris.twin.drives import DRIVES
+from dris.twin.kinematics import Kinematics, rotation_of_tilt
+from dris.twin.lab import LabConfig
+from dris.twin.launch import RAMP_RADII, Drop, Placed, Ramp, Scene
+from dris.twin.objects import BALLS, THINGS, thing
+from dris.twin.twin import Twin, TwinConfig
+
+TASK = CatchingConfig()
+IDEAL = DRIVES["ideal"]  # what the training world has
+
+
+def scene(thing=BALLS["foam"]):
+    return Scene(LabConfig(), thing, Kinematics().home_position)
+
+
+# Control
+
+
+def test_actions_mean_what_they_mean_in_training():
+    task = CatchingTask()
+    actions = np.random.default_rng(0).uniform(-1.2, 1.2, (50, 5))
+    for action in actions:
+        displacement, tilt, limited = decode(task.config, action)
+        bounded = torch.tensor(action, dtype=torch.float32).clamp(-1, 1)[None]
+        expected, expected_tilt, cut = task.decode(bounded)
+        np.testing.assert_allclose(displacement, expected[0], atol=1e-6)
+        np.testing.assert_allclose(tilt, expected_tilt[0], atol=1e-6)
+        assert limited == (bool(cut) or bool((np.abs(action) > 1).any()))
+
+
+def test_the_control_path_sees_and_commands_as_the_training_world():
+    task = CatchingTask()
+    env = Env(task, EnvConfig(sets=20, instances=1, seed=5))
+    seen = env.reset()
+    action = torch.rand(20, 5, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    command, _ = task.command(action)
+    kinematics = Kinematics()
+    for k in range(20):
+        held = {}
+
+        def agent(observation, k=k, held=held):
+            held["seen"] = observation
+            return action[k : k + 1]
+
+        controller = Controller(agent, TASK, lambda: 0.0)
+        world = task.world
+        decision = controller.step(
+            world.pos[k, 0].double().numpy(), world.vel[k, 0].double().numpy(), world.q[k].double().numpy()
+        )
+        np.testing.assert_allclose(held["seen"].states[0], seen.states[k], atol=1e-5)
+        np.testing.assert_allclose(held["seen"].condition[0], seen.condition[k], atol=1e-5)
+        # Two solvers, one pose.
+        (at, turned), (wished, wished_turned) = (
+            kinematics.plate(decision.joints),
+            kinematics.plate(command[k].double().numpy()),
+        )
+        np.testing.assert_allclose(at, wished, atol=0.01)
+        assert turned[:, 2] @ wished_turned[:, 2] > math.cos(0.03)
+
+
+def test_steps_are_due_every_fiftieth_of_a_second_of_the_clock_handed_in():
+    now = 7.3
+    controller = Controller(lambda observation: torch.zeros(1, 5), TASK, lambda: now)
+    taken = []
+    for tick in range(121):
+        now = 7.3 + tick * 0.001
+        if controller.due():
+            controller.step(np.array([0.7, 0.1, 0.8]), np.zeros(3), np.array(TASK.home))
+            taken.append(tick)
+    assert taken == [0, 50, 100]
+
+
+def test_inverse_kinematics_reaches_what_a_step_asks_for_inside_the_limits():
+    kinematics, generator = Kinematics(), np.random.default_rng(0)
+    # Half the workspace; from home, its far corners need the elbow to swing past a joint's limit.
+    low, high = 0.5 * np.array(TASK.workspace_low), 0.5 * np.array(TASK.workspace_high)
+    reached = 0
+    for _ in range(100):
+        position = kinematics.home_position + generator.uniform(low, high)
+        angle = generator.uniform(0, 2 * math.pi)
+        tilt = TASK.max_tilt * math.sqrt(generator.uniform()) * np.array([math.cos(angle), math.sin(angle)])
+        q, found = kinematics.solve(position, tilt, kinematics.home, iterations=60)
+        assert (q >= kinematics.low).all() and (q <= kinematics.high).all()
+        if found:
+            at, rotation = kinematics.plate(q)
+            assert np.linalg.norm(at - position) <= 0.005
+            np.testing.assert_allclose(tilt_of(rotation[:, 2]), tilt, atol=0.021)
+        reached += found
+    assert reached >= 95
+
+
+def test_tilts_follow_rodrigues():
+    rotation = rotation_of_tilt(np.array([0.3 * math.cos(1.0), 0.3 * math.sin(1.0)]))
+    # n = (sin a sin b, -cos a sin b, cos b)
+    expected = [math.sin(1.0) * math.sin(0.3), -math.cos(1.0) * math.sin(0.3), math.cos(0.3)]
+    np.testing.assert_allclose(rotation[:, 2], expected, atol=1e-12)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
+
+
+def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
+    result = compare.evaluate_in_twin("dris-200", episodes=12, config=IDEAL)
+    assert sum(result.training) >= 10 and sum(result.kept) >= 10
+    still = compare.evaluate_in_twin("still", episodes=4, config=IDEAL)
+    assert sum(still.kept) == 0
+
+
+def test_what_is_seen_decides_what_is_caught():
+    policy, twin = make_agent("dris-200", 20), Twin(IDEAL)
+
+    def askew(twin):
+        position, velocity = perfect(twin)
+        return position + [0.0, 0.25, 0.0], velocity
+
+    drop = Drop(1.2, offset=(0.03, 0.02))
+    assert run_trial(policy, BALLS["foam"], drop, 0, twin, duration_s=1.0).caught
+    assert not run_trial(policy, BALLS["foam"], drop, 0, twin, askew, duration_s=1.0).caught
+
+
+def test_a_trial_tells_what_happened():
+    policy = make_agent("still", 20)
+    lost = run_trial(policy, BALLS["rubber"], Drop(0.5, offset=(0.11, 0.0)), 0, duration_s=1.0)
+    assert not lost.caught and lost.lost_s is not None
+    caught = run_trial(
+        policy, THINGS["cube"], Placed((0.68, 0.0, 0.59), (0, 0, 0)), 0, lead_s=None, duration_s=1.0
+    )
+    assert caught.caught and caught.settled and caught.lost_s is None
+    assert len(caught.decisions) == 20 and len(caught.states) == 21
+
+
+# Cameras
+
+
+def test_cameras_hold_ramp_and_workspace_in_view():
+    home = Kinematics().home_position
+    points = [
+        home + np.array([x, y, z])
+        for x in (TASK.workspace_low[0], TASK.workspace_high[0])
+        for y in (TASK.workspace_low[1], TASK.workspace_high[1])
+        for z in (TASK.workspace_low[2], TASK.workspace_high[2])
+    ]
+    points += [np.array(Ramp(r).shape(scene()).end) for r in RAMP_RADII]
+    for camera in CAMERAS:
+        pixels = camera.project(np.array(points))
+        assert (pixels > 0).all() and (pixels < [camera.width - 1, camera.height - 1]).all()
+
+
+def test_pictures_agree_with_the_projection():
+    script = """
+import numpy as np
+from dris.twin.launch import Placed
+from dris.twin.objects import BALLS
+from dris.twin.twin import Twin
+twin = Twin()
+for place in ((0.9, 0.2, 0.9), (0.5, -0.3, 1.3)):
+    state = twin.reset(BALLS["ping-pong"], Placed(place, (0, 0, 0)), 0)
+    for camera in twin.config.lab.cameras:
+        red, green, blue = np.moveaxis(twin.render(camera.name).astype(float), -1, 0)
+        rows, columns = np.nonzero((red > 1.5 * blue) & (red > 1.3 * green))
+        print(*(np.array([columns.mean(), rows.mean()]) - camera.project(state.thing_position)[0]))
+twin.close()
+"""
+    environment = {**os.environ, "MUJOCO_GL": "egl"}
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
+    misses = np.array([[float(x) for x in line.split()] for line in out.stdout.splitlines()])
+    assert misses.shape == (4, 2) and np.abs(misses).max() < 0.5
+
+
+# Edges
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda: thing("egg"), "known: wiffle"),
+        (lambda: replace(BALLS["foam"], restitution=1.2), "restitution must lie"),
+        (lambda: replace(BALLS["foam"], mass=0.0), "must be positive"),
+        (lambda: LabConfig(timestep=0.001), "timestep must lie"),
+        (lambda: LabConfig(timestep=0.0005, contact_frequency=2000.0), "shorten the step"),
+        (lambda: TwinConfig(stiffness=(1.0,)), "needs 7 values"),
+        (lambda: TwinConfig(torque_rate=0.0), "positive or None"),
+        (lambda: CameraConfig("up", (0, 0, 1), (0, 0, 2)), "straight up or down"),
+    ],
+)
+def test_wrong_values_are_refused_with_a_way_out(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        wrong()
+
+
+def test_a_reference_must_be_seven_finite_numbers():
+    twin = Twin()
+    with pytest.raises(RuntimeError, match="call reset"):
+        twin.advance(1)
+    twin.reset(BALLS["foam"], Drop(), 0)
+    with pytest.raises(ValueError, match="7 finite"):
+        twin.set_reference(np.full(7, np.nan))
+    with pytest.raises(ValueError, match="no camera 'top'"):
+        twin.render("top")
