@@ -224,6 +224,13 @@ def test_throws_arrive_in_the_catching_region_in_spite_of_air(launch):
         assert np.linalg.norm((arrival - scene().plate)[:2]) < TASK.region_radius + 0.03
 
 
+def test_the_plate_can_be_laid_on_whichever_way_it_tilts():
+    for seed in range(12):
+        start = Laid().start(scene(), np.random.default_rng(seed))
+        _, rotation = Kinematics().plate(np.array(start.joints))
+        assert math.degrees(math.acos(rotation[2, 2])) == pytest.approx(30.0, abs=1.2)
+
+
 def test_a_thing_laid_on_the_tilted_plate_rolls_down():
     twin = Twin()
     state = twin.reset(BALLS["foam"], Laid(axis=1.0), 0)

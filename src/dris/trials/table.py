@@ -15,7 +15,7 @@ from dris.trials.sight import SightConfig
 from dris.trials.trial import run_seen_trial
 from dris.twin.control import TRIAL_S, make_agent, run_trial
 from dris.twin.drives import drive
-from dris.twin.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp
+from dris.twin.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
 from dris.twin.objects import BALLS, IRREGULAR, thing
 from dris.twin.twin import Twin
 
@@ -25,7 +25,8 @@ def cells_of(kind: Kind) -> list[tuple[str, str, Launch]]:
     if kind == "ramps":
         return [(ball, f"R = {radius:.2f} m", Ramp(radius)) for ball in BALLS for radius in RAMP_RADII]
     if kind == "throws":
-        return [(ball, "thrown", SLOW_THROW) for ball in BALLS]
+        ways: tuple[tuple[str, Launch], ...] = (("thrown", Throw()), ("thrown gently", SLOW_THROW))
+        return [(ball, label, launch) for ball in BALLS for label, launch in ways]
     if kind == "balancing":
         return [(ball, "from 30 degrees", Laid()) for ball in BALLS]
     return [(name, "thrown gently", SLOW_THROW) for name in IRREGULAR]

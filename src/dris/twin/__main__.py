@@ -47,17 +47,18 @@ def transfer(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def trials(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Ten-second trials: the ramps, or throws, balancing and irregular objects."""
+    """Ten-second trials: the ramps, throws by hand (irregular objects too), or balancing."""
     from dris.twin.control import TRIAL_S, make_agent, run_trial
     from dris.twin.twin import Twin
 
     cells: list[tuple[str, str, Launch]] = []
     if arguments.kind == "ramps":
         cells = [(f"R = {r} m", name, Ramp(r)) for name in BALLS for r in RAMP_RADII]
-    else:
+    elif arguments.kind == "throws":
         cells += [("thrown", name, Throw()) for name in BALLS]
         cells += [("thrown gently", name, SLOW_THROW) for name in (*BALLS, *IRREGULAR)]
-        cells += [("balancing from 30 degrees", name, Laid()) for name in BALLS]
+    else:
+        cells = [("laid on at 30 degrees", name, Laid()) for name in BALLS]
     rows = []
     for policy in arguments.policies:
         agent = make_agent(policy, round(TRIAL_S / 0.05))
@@ -132,7 +133,9 @@ def main() -> None:
     parser.add_argument("what", choices=COMMANDS)
     parser.add_argument("--policies", nargs="+", default=["dris-200", "e2e"])
     parser.add_argument("--drives", nargs="+", default=list(DRIVES), choices=DRIVES)
-    parser.add_argument("--kind", choices=("ramps", "others"), default="ramps", help="cells of `trials`")
+    parser.add_argument(
+        "--kind", choices=("ramps", "throws", "balancing"), default="ramps", help="cells of `trials`"
+    )
     parser.add_argument("--trials", type=int, default=50, help="per cell")
     parser.add_argument("--seed", type=int, default=EVALUATION_SEED)
     parser.add_argument("--json", type=Path, help="where to save the results")

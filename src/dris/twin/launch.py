@@ -157,7 +157,10 @@ class Laid:
         alpha = generator.uniform(0.0, 2 * math.pi) if self.axis is None else self.axis
         tilt = self.tilt * np.array([math.cos(alpha), math.sin(alpha)])
         kinematics = Kinematics()
-        joints, reached = kinematics.solve(scene.plate, tilt, kinematics.home, iterations=100)
+        joints, reached = kinematics.home, False
+        for _ in range(6):  # the pull to where a search starts lets go when it starts from the last answer
+            if not reached:
+                joints, reached = kinematics.solve(scene.plate, tilt, joints, iterations=60)
         if not reached:
             raise ValueError(
                 f"the plate cannot be tilted by {self.tilt:.2f} rad about {alpha:.2f} rad at home"
