@@ -16,8 +16,9 @@ class TrialsConfig:
     """Which trials."""
 
     kind: Kind = "ramps"
-    """ramps: four balls by three ramps, the paper's table; throws: by hand, as in training and gently; balancing: laid on the plate
-    tilted by 30 degrees; irregular: apple, strawberry and wooden cube, thrown gently."""
+    """ramps: four balls by three ramps, the paper's table; throws: by hand, as in training and gently;
+    balancing: laid on the plate tilted by 30 degrees; irregular: apple, strawberry and wooden cube, thrown
+    gently."""
     policies: tuple[str, ...] = ("veltrack", "e2e", "dris-200")
     trials: int = 20
     """Of every cell."""
