@@ -61,12 +61,6 @@ def conditions_table(kind: Kind = "training", throws: int = 4, seed: int = 0, la
     ]
     for name, (sensor, believed) in conditions().items():
         result = measure_tracking(kind, throws, latency_s, seed, sensor=sensor, believed=believed, end_s=0.0)
-        errors = result.errors["gravity", "flight"]
-        count = len(errors.velocity) + errors.missing
-        cells = [name, str(count), f"{errors.missing / max(count, 1):.1%}"]
-        for values, scale, form in ((errors.position, 1e3, ".1f"), (errors.velocity, 1.0, ".3f")):
-            array = scale * np.array(values).reshape(-1, 3)
-            for numbers in (array.mean(axis=0), array.std(axis=0)) if len(array) else ((), ()):
-                cells.append(", ".join(f"{number:{form}}" for number in numbers))
+        cells = [name, *result.errors["gravity", "flight"].cells()]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

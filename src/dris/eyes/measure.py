@@ -37,6 +37,16 @@ class Errors:
     velocity: list[Array] = field(default_factory=list)
     missing: int = 0
 
+    def cells(self) -> list[str]:
+        """Requests, share without a state, then bias and spread of position [mm] and velocity [m/s]."""
+        count = len(self.velocity) + self.missing
+        cells = [str(count), f"{self.missing / max(count, 1):.1%}"]
+        for values, scale, form in ((self.position, 1e3, ".1f"), (self.velocity, 1.0, ".3f")):
+            array = scale * np.array(values).reshape(-1, 3)
+            for numbers in (array.mean(axis=0), array.std(axis=0)) if len(array) else ((), ()):
+                cells.append(", ".join(f"{number:{form}}" for number in numbers))
+        return cells
+
 
 @dataclass
 class Measurement:
@@ -189,13 +199,7 @@ def table(measurements: Sequence[Measurement]) -> str:
     for m in measurements:
         for phase in PHASES:
             for estimator in ESTIMATORS:
-                errors = m.errors[estimator, phase]
-                count = len(errors.velocity) + errors.missing
-                cells = [m.kind, phase, estimator, str(count), f"{errors.missing / max(count, 1):.1%}"]
-                for values, scale, form in ((errors.position, 1e3, ".1f"), (errors.velocity, 1.0, ".3f")):
-                    array = scale * np.array(values).reshape(-1, 3)
-                    for numbers in (array.mean(axis=0), array.std(axis=0)) if len(array) else ((), ()):
-                        cells.append(", ".join(f"{number:{form}}" for number in numbers))
+                cells = [m.kind, phase, estimator, *m.errors[estimator, phase].cells()]
                 lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -107,7 +107,6 @@ class _Loop:
         self.errors: list[tuple[float, float]] = []
         self.states: list[State] = []
         self._plate = twin.state().plate_position
-        self._next = 0
 
     def may_begin(self, lead_s: float | None) -> bool:
         """Whether the ball is as near as the policy was trained to see it first."""
