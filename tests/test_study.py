@@ -1,6 +1,8 @@
 """Studies: cells are whole or absent, once each, and pages are made from them alone."""
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -57,6 +59,27 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     done = dict(run_study(bad, tmp_path / "out", tmp_path / "work"))
     assert "no preset 'nonsense'" in done[bad.jobs[0]] and done[JOBS[0]] == ""
     assert not cell_file(tmp_path / "out", bad.jobs[0]).exists()
+
+
+def test_runs_end_with_the_process_that_collects_them(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import multiprocessing, os, time\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from dris.study.runner import end_with_parent\n"
+        "if __name__ == '__main__':\n"
+        "    context = multiprocessing.get_context('spawn')\n"
+        "    pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)\n"
+        "    print(pool.submit(os.getpid).result(), flush=True)\n"
+        "    pool.submit(time.sleep, 600)\n"
+        "    time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        assert int(parent.stdout.readline()) != parent.pid
+        parent.kill()
+        # The child has the pipe too: it ends when both have.
+        assert parent.communicate(timeout=20)[0] == ""
 
 
 def test_the_quick_size_of_the_paper_s_study_runs_from_training_to_page(tmp_path):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -218,7 +220,9 @@ Finished = Iterator[tuple[Job, dict[str, Any] | None, str]]
 def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
     """Each job in a process of its own, so that its memory can be measured."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=end_with_parent, max_tasks_per_child=1
+    )
     futures = {pool.submit(run_job, study, job, work): job for job in jobs}
     try:
         for future in as_completed(futures):
@@ -226,6 +230,21 @@ def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
             yield futures[future], None if error else future.result(), repr(error) if error else ""
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it does, however that ended.
+
+    A run that nobody collects would go on for minutes; files are written whole, so it may stop anywhere.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished:
