@@ -11,7 +11,7 @@ from dris.eyes.charuco import Board, calibrate_camera  # noqa: E402
 from dris.eyes.detect import detect  # noqa: E402
 from dris.eyes.measure import measure_tracking, summary, table  # noqa: E402
 from dris.eyes.scene import Scene, clutter, draw_board  # noqa: E402
-from dris.eyes.sensor import Exposure, SensorConfig, add_noise, bend, expose, exposures, lens_maps  # noqa: E402
+from dris.eyes.sensor import Exposure, SensorConfig, SensorNoise, bend, expose, exposures, lens_maps  # noqa: E402
 from dris.eyes.sources import (  # noqa: E402
     ArchiveSource,
     CameraSource,
@@ -94,9 +94,8 @@ def test_parallel_boards_are_refused():
 def test_noise_has_the_variance_asked_for():
     config = SensorConfig(full_well=5000.0, read_noise=3.0)
     for level in (40, 180):
-        noisy = add_noise(np.full((300, 300, 3), level, np.uint8), config, np.random.default_rng(0)).astype(
-            float
-        )
+        image = np.full((300, 300, 3), level, np.uint8)
+        noisy = SensorNoise(image.shape, config, np.random.default_rng(0))(image).astype(float)
         assert noisy.mean() == pytest.approx(level, abs=0.1)
         # shot noise: level / 255 * full_well electrons, of 255 / full_well each; rounding adds 1/12
         assert noisy.var() == pytest.approx(level * 255 / 5000 + 9 + 1 / 12, rel=0.03)
@@ -301,7 +300,8 @@ def test_a_pair_of_frames_is_searched_in_five_milliseconds():
     cv2.setNumThreads(1)
     try:
         images = [Scene(c, clutter(c, generator)).draw((0.69, 0.0, 0.8), 0.03) for c in RIG.cameras]
-        images = [add_noise(image, SensorConfig(), generator) for image in images]
+        noise = SensorNoise(images[0].shape, SensorConfig(), generator)
+        images = [noise(image) for image in images]
         spent = []
         for _ in range(20):
             begin = time.perf_counter()

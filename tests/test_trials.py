@@ -3,6 +3,7 @@
 import json
 import os
 
+import cv2
 import numpy as np
 import pytest
 
@@ -12,12 +13,12 @@ from dris.study.page import load_paper
 from dris.trials import table as tables
 from dris.trials.config import TrialsConfig
 from dris.trials.page import report_trials
-from dris.trials.sight import Sight, SightConfig
-from dris.trials.trial import run_seen_trial
-from dris.twin.control import make_agent
-from dris.twin.launch import Ramp
+from dris.trials.sight import CameraSight, SightConfig
+from dris.trials.video import film
+from dris.twin.launch import Drop, Ramp
 from dris.twin.objects import BALLS
-from dris.twin.twin import Twin
+from dris.twin.trial import make_player, run_trial
+from dris.twin.twin import WINDOW, Twin
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def twin():
 def test_the_cameras_see_a_ball_from_the_ramp_where_it_is(twin):
     ball = BALLS["rubber"]  # air, of which the tracker knows nothing, slows a light one by 0.1 m/s a window
     state = twin.reset(ball, Ramp(0.20), 1)
-    sight = Sight(twin, ball, SightConfig(), 1)
+    sight = CameraSight(twin, ball, SightConfig(), 1)
     errors = []
     # From leaving the ramp to just over the plate; requests are for now, 10 ms after the youngest frame.
     while twin.time_s < 2.0:
@@ -40,11 +41,9 @@ def test_the_cameras_see_a_ball_from_the_ramp_where_it_is(twin):
             break
         sight.tick(twin)
         if state.thing_position[2] < state.plate_position[2] + 0.6:
-            seen = sight.state(twin.time_s)
+            seen = sight.ball(twin)
             if seen is not None:
-                errors.append(
-                    (seen.ball_in_base - state.thing_position, seen.velocity_in_base - state.thing_velocity)
-                )
+                errors.append((seen[0] - state.thing_position, seen[1] - state.thing_velocity))
     assert len(errors) > 50
     position, velocity = (np.array(part) for part in zip(*errors, strict=True))
     # Medians: the first states, while the ball still leaves the ramp, are worse.
@@ -52,14 +51,82 @@ def test_the_cameras_see_a_ball_from_the_ramp_where_it_is(twin):
     assert np.median(np.linalg.norm(velocity, axis=1)) < 0.1
 
 
+def test_a_window_shows_what_the_whole_picture_shows_there(twin):
+    twin.reset(BALLS["rubber"], Ramp(0.20), 1)
+    twin.advance(400)
+    whole = twin.render("left").astype(int)
+    part = twin.render("left", (230, 480 - WINDOW + 20)).astype(int)[:-20]  # 20 rows lie below the picture
+    seen = whole[480 - WINDOW + 20 :, 230 : 230 + WINDOW]
+    assert seen.std() > 10  # there is something to see
+    np.testing.assert_allclose(part, seen, atol=2)
+    assert (part[:, :-1] != seen[:, 1:]).any()
+
+
+def test_windows_do_not_change_what_is_seen(twin):
+    ball, seen = BALLS["rubber"], []
+    for config in (SightConfig(), SightConfig(window_half_px=None)):
+        twin.reset(ball, Ramp(0.20), 1)
+        sight = CameraSight(twin, ball, config, 1)
+        for _ in range(600):
+            twin.advance(1)
+            sight.tick(twin)
+        frame = sight.shown[0][0]
+        assert (frame == 0).all(axis=2).mean() > 0.8 or config.window_half_px is None
+        seen.append(sight.ball(twin))
+    np.testing.assert_allclose(seen[0][0], seen[1][0], atol=0.004)
+    np.testing.assert_allclose(seen[0][1], seen[1][1], atol=0.1)
+    with pytest.raises(ValueError, match="window_half_px"):
+        SightConfig(window_half_px=100)
+
+
 def test_a_trial_runs_from_pictures_to_torques_and_repeats_itself(twin):
-    agent = make_agent("dris-200", 40)
+    ball, player = BALLS["foam"], make_player("dris-200", 0.3)
     first, again = (
-        run_seen_trial(agent, BALLS["foam"], Ramp(0.20), 3, twin, duration_s=0.3) for _ in range(2)
+        run_trial(player, ball, Ramp(0.20), 3, twin, CameraSight(twin, ball, seed=3), duration_s=0.3)
+        for _ in range(2)
     )
-    assert first.began and first.blind_steps == 0 and first.position_error < 0.02
+    assert first.began and first.blind_steps == 0 and 0 < first.position_error < 0.02
     assert (first.caught, first.position_error) == (again.caught, again.position_error)
     assert all(np.array_equal(a.q, b.q) for a, b in zip(first.states, again.states, strict=True))
+
+
+def test_a_feather_flies_like_its_ball_and_does_not_push():
+    player, states = make_player("still", 1.0), []
+    for coupling in ("two-way", "one-way"):
+        config = TrialsConfig(coupling=coupling, sight="perfect")
+        world = tables.twin_of(config, player)
+        world.reset(tables.thing_of(config, "rubber"), Drop(0.5), 0)
+        world.advance(320)  # falls for sqrt(2 * 0.5 / 9.81) = 0.319 s, with air a little longer
+        before = world.state()
+        world.advance(40)
+        states.append((before, world.state()))
+    (ball, pushed), (feather, still) = states
+    np.testing.assert_allclose(ball.thing_velocity, feather.thing_velocity, rtol=1e-6)
+    assert pushed.thing_velocity[2] > 1  # it has bounced
+    assert np.abs(still.dq).max() < 0.01 * np.abs(pushed.dq).max()
+
+
+def test_training_contact_is_the_training_s():
+    ball = tables.thing_of(TrialsConfig(contact="training"), "rubber")
+    # Middle of 0.4 to 0.7, averaged with the plate's 0.2; middle of 0 to 0.1 with the plate's 0.
+    assert ball.restitution == pytest.approx(0.375) and ball.friction == pytest.approx(0.025)
+    assert ball.mass == BALLS["rubber"].mass
+
+
+def test_a_film_shows_the_side_and_both_cameras(tmp_path):
+    pytest.importorskip("imageio")
+    file = tmp_path / "film.mp4"
+    trial = film(
+        make_player("still", 0.05), BALLS["foam"], Drop(0.3), 0, "fci", "still", file, duration_s=0.05
+    )
+    video, pictures = cv2.VideoCapture(str(file)), []
+    while (read := video.read())[0]:
+        pictures.append(read[1])
+    video.release()
+    # One every 10 ms from the fall's beginning to the end, and a second of the last one.
+    assert len(pictures) == pytest.approx(trial.states[-1].time_s / 0.01 + 25, abs=1.5)
+    assert pictures[0].shape == (480, 800, 3)
+    assert all(pictures[-1][:, part].std() > 10 for part in (slice(0, 480), slice(480, 800)))
 
 
 def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):

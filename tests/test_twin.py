@@ -9,7 +9,7 @@ import pytest
 
 from dris.catching.settings import GRAVITY, CatchingConfig
 from dris.twin import calibrate, gains
-from dris.twin.drives import DRIVES
+from dris.twin.drives import drive
 from dris.twin.kinematics import Kinematics
 from dris.twin.lab import LabConfig, damping_ratio, stepped_damping_ratio
 from dris.twin.launch import RAMP_RADII, SLOW_THROW, Drop, Laid, Placed, Ramp, Scene, Throw, fly
@@ -18,7 +18,7 @@ from dris.twin.twin import Twin, TwinConfig
 
 TASK = CatchingConfig()
 VACUUM = LabConfig(air_density=0.0)
-IDEAL = DRIVES["ideal"]  # what the training world has
+IDEAL = drive("ideal")  # what the training world has
 
 
 # Flight

@@ -15,16 +15,17 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.twin import compare
 from dris.twin.cameras import CAMERAS, CameraConfig
-from dris.twin.control import Controller, decode, make_agent, perfect, run_trial, tilt_of
-from dris.twin.drives import DRIVES
+from dris.twin.control import Controller, decode, tilt_of
+from dris.twin.drives import drive
 from dris.twin.kinematics import Kinematics, rotation_of_tilt
 from dris.twin.lab import LabConfig
 from dris.twin.launch import RAMP_RADII, Drop, Placed, Ramp, Scene
 from dris.twin.objects import BALLS, THINGS, thing
+from dris.twin.trial import PerfectSight, make_player, run_trial
 from dris.twin.twin import Twin, TwinConfig
 
 TASK = CatchingConfig()
-IDEAL = DRIVES["ideal"]  # what the training world has
+IDEAL = drive("ideal")  # what the training world has
 
 
 def scene(thing=BALLS["foam"]):
@@ -46,8 +47,9 @@ def test_actions_mean_what_they_mean_in_training():
         assert limited == (bool(cut) or bool((np.abs(action) > 1).any()))
 
 
-def test_the_control_path_sees_and_commands_as_the_training_world():
-    task = CatchingTask()
+@pytest.mark.parametrize("joint_speed", [None, 0.5])
+def test_the_control_path_sees_and_commands_as_the_training_world(joint_speed):
+    task = CatchingTask(replace(TASK, joint_speed=joint_speed))
     env = Env(task, EnvConfig(sets=20, instances=1, seed=5))
     seen = env.reset()
     action = torch.rand(20, 5, generator=torch.Generator().manual_seed(1)) * 2 - 1
@@ -60,7 +62,7 @@ def test_the_control_path_sees_and_commands_as_the_training_world():
             held["seen"] = observation
             return action[k : k + 1]
 
-        controller = Controller(agent, TASK, lambda: 0.0)
+        controller = Controller(agent, task.config, lambda: 0.0)
         world = task.world
         decision = controller.step(
             world.pos[k, 0].double().numpy(), world.vel[k, 0].double().numpy(), world.q[k].double().numpy()
@@ -116,31 +118,67 @@ def test_tilts_follow_rodrigues():
 
 
 def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
-    result = compare.evaluate_in_twin("dris-200", episodes=12, config=IDEAL)
+    result = compare.evaluate_in_twin("dris-200", episodes=12)
     assert sum(result.training) >= 10 and sum(result.kept) >= 10
-    still = compare.evaluate_in_twin("still", episodes=4, config=IDEAL)
+    still = compare.evaluate_in_twin("still", episodes=4)
     assert sum(still.kept) == 0
+    row = compare.Comparison(
+        (True, True, False), (True, False, False), (True, True, False), (0.9, 1.1, 2.0)
+    ).row()
+    assert row["success"] == pytest.approx(1 / 3) and row["training_success"] == pytest.approx(2 / 3)
+    assert row["same_outcome"] == pytest.approx(2 / 3) and row["on_plate"] == pytest.approx(2 / 3)
+    assert row["on_plate_within_speed_limits"] == pytest.approx(1 / 3)
 
 
 def test_what_is_seen_decides_what_is_caught():
-    policy, twin = make_agent("dris-200", 20), Twin(IDEAL)
+    player, twin = make_player("dris-200", 1.0), Twin(IDEAL)
 
-    def askew(twin):
-        position, velocity = perfect(twin)
-        return position + [0.0, 0.25, 0.0], velocity
+    class Askew(PerfectSight):
+        def ball(self, twin):
+            position, velocity = super().ball(twin)
+            return position + [0.0, 0.25, 0.0], velocity
 
     drop = Drop(1.2, offset=(0.03, 0.02))
-    assert run_trial(policy, BALLS["foam"], drop, 0, twin, duration_s=1.0).caught
-    assert not run_trial(policy, BALLS["foam"], drop, 0, twin, askew, duration_s=1.0).caught
+    straight = run_trial(player, BALLS["foam"], drop, 0, twin, duration_s=1.0)
+    assert straight.caught and straight.position_error == straight.velocity_error == 0
+    askew = run_trial(player, BALLS["foam"], drop, 0, twin, Askew(), duration_s=1.0)
+    assert not askew.caught and askew.position_error == pytest.approx(0.25)
+
+
+def test_sight_has_the_noise_asked_for():
+    twin = Twin(IDEAL)
+    state = twin.reset(BALLS["foam"], Drop(1.2), 0)
+    sight = PerfectSight(noise=2.0, seed=1)
+    seen = [sight.ball(twin) for _ in range(400)]
+    position, velocity = (np.array(part) for part in zip(*seen, strict=True))
+    # 2 sigma: 2 cm and 10 cm/s; 1200 numbers know their spread to 2 %
+    assert (position - state.thing_position).std() == pytest.approx(0.02, rel=0.1)
+    assert (velocity - state.thing_velocity).std() == pytest.approx(0.1, rel=0.1)
+
+
+def test_a_trial_begins_as_long_before_the_arrival_as_the_policy_was_trained():
+    config, agent = make_player("still", 1.0)
+    for lead in (0.1, 0.25):
+        player = (replace(config, lead_s=(lead - 0.02, lead + 0.02)), agent)
+        trial = run_trial(player, BALLS["rubber"], Drop(1.0), 0, Twin(IDEAL), duration_s=1.0)
+        fall = math.sqrt(2 * 1.0 / 9.81)
+        assert trial.states[0].time_s == pytest.approx(fall - lead, abs=0.006)
+
+
+def test_nothing_seen_is_no_trial():
+    class Blind(PerfectSight):
+        def ball(self, twin):
+            return None
+
+    trial = run_trial("still", BALLS["foam"], Drop(0.3), 0, Twin(IDEAL), Blind(), duration_s=1.0)
+    assert not trial.began and not trial.caught and trial.decisions == []
 
 
 def test_a_trial_tells_what_happened():
-    policy = make_agent("still", 20)
-    lost = run_trial(policy, BALLS["rubber"], Drop(0.5, offset=(0.11, 0.0)), 0, duration_s=1.0)
+    player = make_player("still", 1.0)
+    lost = run_trial(player, BALLS["rubber"], Drop(0.5, offset=(0.11, 0.0)), 0, duration_s=1.0)
     assert not lost.caught and lost.lost_s is not None
-    caught = run_trial(
-        policy, THINGS["cube"], Placed((0.68, 0.0, 0.59), (0, 0, 0)), 0, lead_s=None, duration_s=1.0
-    )
+    caught = run_trial(player, THINGS["cube"], Placed((0.68, 0.0, 0.59), (0, 0, 0)), 0, duration_s=1.0)
     assert caught.caught and caught.settled and caught.lost_s is None
     assert len(caught.decisions) == 20 and len(caught.states) == 21
 

@@ -13,7 +13,7 @@ from dris.eyes.camera import Array, Rig, laboratory_rig
 from dris.eyes.detect import Image
 from dris.eyes.plate import Plate
 from dris.eyes.scene import Scene, clutter, draw_plate
-from dris.eyes.sensor import SensorConfig, capture, exposures
+from dris.eyes.sensor import SensorConfig, SensorNoise, expose, exposures
 from dris.eyes.sources import Frame
 from dris.eyes.throws import PLATE_HALF_M, PLATE_IN_BASE, Kind, Throw, make_throw
 from dris.eyes.track import BallTracker, TrackerConfig
@@ -129,9 +129,10 @@ def _follow(
     leader = trackers["gravity"]
     first_seen: float | None = None
     acquired, foretold = False, False
+    noise = SensorNoise(scenes[0].background.shape, sensor, generator)
     latency_s, end = times_s[0], min(throw.impacts_s[-1] + 0.25, times_s[1])
     for exposure in exposures(sensor, -0.25 + generator.uniform(0, 1 / sensor.fps), end, generator):
-        image = capture(render, exposure, sensor, generator)
+        image = noise(expose(render, exposure, sensor))
         visible = bool(scenes[exposure.camera].camera.sees(throw.at(exposure.true_s)[0]))
         begin = time.perf_counter()
         found = look(Frame(exposure.stamp_s, exposure.camera, image), leader)

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from dris.eyes.detect import Image
-from dris.eyes.sensor import Exposure, Renderer, SensorConfig, capture, exposures
+from dris.eyes.sensor import Exposure, Renderer, SensorConfig, SensorNoise, expose, exposures
 
 _FILE_NAME = re.compile(r"(?P<camera>[01])_(?P<microseconds>-?\d+)\.png")
 
@@ -169,8 +169,11 @@ class RenderedSource:
     """Jitter, lost frames and noise are drawn from it: iterating twice gives two recordings."""
 
     def __iter__(self) -> Iterator[Frame]:
+        noise: SensorNoise | None = None
         for exposure in self.schedule():
-            image = capture(self.render, exposure, self.config, self.generator)
+            clean = expose(self.render, exposure, self.config)
+            noise = noise or SensorNoise(clean.shape, self.config, self.generator)
+            image = noise(clean)
             yield Frame(exposure.stamp_s, exposure.camera, image)
 
     def schedule(self) -> Iterable[Exposure]:

@@ -23,9 +23,14 @@ class TrialsConfig:
     trials: int = 20
     """Of every cell."""
     seed: int = TRIALS_SEED
-    drive: str = "fci"
-    """What stands between reference and torque: `dris.twin.drives`."""
+    drive: Literal["ideal", "jumping", "fci", "identified"] = "identified"
+    """What stands between reference and torque: see `dris.twin.drives`."""
     sight: Literal["cameras", "perfect"] = "cameras"
+    """perfect: the true position and velocity, without delay."""
+    contact: Literal["real", "training"] = "real"
+    """training: every thing bounces and slides as the middle of the training's balls do."""
+    coupling: Literal["two-way", "one-way"] = "two-way"
+    """one-way: things a thousand times lighter, in air as much thinner: they fly the same and do not push."""
 
     def __post_init__(self) -> None:
         """Refuse tables that are none."""

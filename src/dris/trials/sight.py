@@ -1,7 +1,8 @@
 """Sight through the twin's cameras: pictures at 80 FPS, a sensor's faults, detection, a track.
 
-The cameras run while the twin does: call `tick` after every millisecond. A frame is the mean of pictures
-taken during its exposure, bent by the lens, noisy, and reaches the tracker `delay_s` after its middle.
+The cameras run while the twin does. A frame is the mean of pictures taken during its exposure, bent by the
+lens, noisy, and reaches the tracker `delay_s` after its middle. While the ball is followed, a camera reads
+out a window around where it should be, as industrial cameras can; what lies outside stays black.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 from dris.eyes.camera import CameraModel, Rig, look_at
 from dris.eyes.detect import BallColour, Detection, DetectorConfig, Image
 from dris.eyes.plate import Plate
-from dris.eyes.sensor import Exposure, SensorConfig, add_noise, bend, exposures, lens_maps
+from dris.eyes.sensor import Exposure, SensorConfig, SensorNoise, bend, exposures, lens_maps
 from dris.eyes.sources import Frame
-from dris.eyes.track import BallState, BallTracker, TrackerConfig
+from dris.eyes.track import BallTracker, TrackerConfig
 from dris.eyes.watch import look
 from dris.twin.cameras import CameraConfig
 from dris.twin.objects import Thing
-from dris.twin.twin import TICK_S, State, Twin
+from dris.twin.twin import TICK_S, WINDOW, State, Twin
 
 LENS = (-0.12, 0.06, 0.0004, -0.0003, 0.0)
 """Distortion of both lenses (k1, k2, p1, p2, k3) [assumed: a 6 mm lens]."""
@@ -42,6 +43,16 @@ class SightConfig:
     """From the middle of an exposure to its detection: half the exposure, transfer and search [assumed]."""
     knows_plate: bool = True
     """Whether the tracker is told where the robot's plate is."""
+    window_half_px: int | None = 72
+    """Half side of the window that is read out around the ball: the detector's own and a little more. None:
+    whole frames, for videos."""
+
+    def __post_init__(self) -> None:
+        """Refuse windows that the renderer cannot fill: the lens shifts their pixels."""
+        if self.window_half_px is not None and not 16 <= self.window_half_px <= 0.42 * WINDOW:
+            raise ValueError(
+                f"window_half_px must lie in [16, {0.42 * WINDOW:.0f}] or be None, got {self.window_half_px}"
+            )
 
 
 def camera_model(camera: CameraConfig) -> CameraModel:
@@ -64,23 +75,44 @@ def detector(thing: Thing) -> DetectorConfig:
     return DetectorConfig(colour=BallColour(around, (max(0.3, saturation - 0.35), 1.0), (0.15, 1.0)))
 
 
-class Sight:
+@dataclass
+class _Shot:
+    """A frame that is being exposed."""
+
+    exposure: Exposure
+    instants: list[int]
+    """Ticks at which its pictures are still to be taken."""
+    centre: tuple[int, int] | None
+    """Of the window that is read out [pixels]; None: all of it."""
+    pictures: list[Image] = field(default_factory=list)
+
+
+class CameraSight:
     """Both cameras and the tracker of one trial."""
 
-    def __init__(self, twin: Twin, thing: Thing, config: SightConfig, seed: int):
-        self.config = config
+    def __init__(self, twin: Twin, thing: Thing, config: SightConfig | None = None, seed: int = 0):
+        self.config = config = config or SightConfig()
         self._names = [camera.name for camera in twin.config.lab.cameras]
         self.rig = Rig((camera_model(twin.config.lab.cameras[0]), camera_model(twin.config.lab.cameras[1])))
         self._maps = [lens_maps(self.rig[k]) for k in (0, 1)]
         self._detector = detector(thing)
-        self._generator = np.random.default_rng(seed)
-        self._planned = deque(exposures(config.sensor, 0.0, LONGEST_S, self._generator))
-        self._open: list[tuple[Exposure, list[int], list[Image]]] = []
+        self._radius = thing.radius
+        generator = np.random.default_rng(seed)
+        self._planned = deque(exposures(config.sensor, 0.0, LONGEST_S, generator))
+        self._shape = (self.rig[0].height, self.rig[0].width, 3)
+        self._noise = SensorNoise(self._shape, config.sensor, generator)
+        self._open: list[_Shot] = []
         self._travelling: deque[tuple[float, Frame]] = deque()
+        self._missed = [True, True]  # the next frame of a camera that missed the ball is a whole one
         self.tracker = BallTracker(self.rig, config.tracker)
-        self.shown: list[tuple[Image, Detection | None]] = [(np.zeros((1, 1, 3), np.uint8), None)] * 2
+        self.shown: list[tuple[Image, Detection | None]] = [(np.zeros(self._shape, np.uint8), None)] * 2
         """Last frame of each camera and what was found in it, for videos."""
         self.frames = self.found = 0
+
+    @property
+    def found_share(self) -> float:
+        """Share of frames in which the ball was found."""
+        return self.found / max(self.frames, 1)
 
     def tick(self, twin: Twin) -> None:
         """Take what pictures are due now, and hand what has arrived to the tracker."""
@@ -88,19 +120,32 @@ class Sight:
         half = 0.5 * self.config.sensor.exposure_s
         while self._planned and round((self._planned[0].true_s - half) / TICK_S) <= now:
             exposure = self._planned.popleft()
-            self._open.append((exposure, self._instants(twin, exposure, now), []))
-        for exposure, instants, pictures in self._open:
-            while instants and instants[0] <= now:
-                instants.pop(0)
-                pictures.append(twin.render(self._names[exposure.camera])[..., ::-1])
-        for exposure, _, pictures in [entry for entry in self._open if not entry[1]]:
-            self._finish(exposure, pictures)
-        self._open = [entry for entry in self._open if entry[1]]
+            self._open.append(_Shot(exposure, self._instants(twin, exposure, now), self._window(exposure)))
+        for shot in self._open:
+            while shot.instants and shot.instants[0] <= now:
+                shot.instants.pop(0)
+                shot.pictures.append(self._render(twin, shot))
+        for shot in self._open:
+            if not shot.instants:
+                frame = Frame(shot.exposure.stamp_s, shot.exposure.camera, self._frame(shot))
+                self._travelling.append((shot.exposure.true_s + self.config.delay_s, frame))
+        self._open = [shot for shot in self._open if shot.instants]
         while self._travelling and self._travelling[0][0] <= twin.time_s + 1e-9:
             frame = self._travelling.popleft()[1]
             found = look(frame, self.tracker, self._detector)
+            self._missed[frame.camera] = found is None
             self.frames, self.found = self.frames + 1, self.found + (found is not None)
             self.shown[frame.camera] = (frame.image, found)
+
+    def _window(self, exposure: Exposure) -> tuple[int, int] | None:
+        """Where to look, if the ball is being followed."""
+        if self.config.window_half_px is None or self._missed[exposure.camera]:
+            return None
+        centre = self.tracker.predicted_px(exposure.stamp_s, exposure.camera)
+        height, width = self._shape[:2]
+        if centre is None or not (0 <= centre[0] <= width - 1 and 0 <= centre[1] <= height - 1):
+            return None
+        return round(centre[0]), round(centre[1])
 
     def _instants(self, twin: Twin, exposure: Exposure, now: int) -> list[int]:
         """Ticks at which an exposure's pictures are taken."""
@@ -111,27 +156,48 @@ class Sight:
         shares = (np.arange(sensor.subframes) + 0.5) / sensor.subframes - 0.5
         return [max(round((exposure.true_s + sensor.exposure_s * s) / TICK_S), now) for s in shares]
 
-    def _finish(self, exposure: Exposure, pictures: list[Image]) -> None:
-        total = np.zeros(pictures[0].shape, np.float32)
-        for picture in pictures:
-            cv2.accumulate(np.ascontiguousarray(picture), total)
-        clean = np.rint(total / len(pictures)).astype(np.uint8)
-        image = add_noise(bend(clean, self._maps[exposure.camera]), self.config.sensor, self._generator)
-        arrives = exposure.true_s + self.config.delay_s
-        self._travelling.append((arrives, Frame(exposure.stamp_s, exposure.camera, image)))
+    def _corner(self, shot: _Shot) -> tuple[int, int]:
+        """Left and top, before the lens, of what is drawn for a window."""
+        assert shot.centre is not None
+        x, y = shot.centre
+        column, row = (float(way[y, x]) for way in self._maps[shot.exposure.camera])
+        return round(column) - WINDOW // 2, round(row) - WINDOW // 2
 
-    def tell_plate(self, state: State, velocity: np.ndarray) -> None:
+    def _render(self, twin: Twin, shot: _Shot) -> Image:
+        corner = None if shot.centre is None else self._corner(shot)
+        picture = twin.render(self._names[shot.exposure.camera], corner)
+        return cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)  # type: ignore[return-value]
+
+    def _frame(self, shot: _Shot) -> Image:
+        """What the sensor gives: the mean of the pictures, bent and noisy, in a frame of full size."""
+        clean = shot.pictures[0]
+        if len(shot.pictures) > 1:
+            clean = np.rint(np.mean(shot.pictures, axis=0, dtype=np.float32)).astype(np.uint8)
+        across, down = self._maps[shot.exposure.camera]
+        if shot.centre is None:
+            return self._noise(bend(clean, (across, down)))
+        half = self.config.window_half_px or 0
+        (x, y), (left, top) = shot.centre, self._corner(shot)
+        rows, columns = slice(max(y - half, 0), y + half), slice(max(x - half, 0), x + half)
+        part = bend(clean, (across[rows, columns] - left, down[rows, columns] - top))
+        frame = np.zeros(self._shape, np.uint8)
+        frame[rows, columns] = self._noise(part)
+        return frame
+
+    def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
         """Tell the tracker where the plate is, as the robot's own joints say."""
         if self.config.knows_plate:
             normal = state.plate_rotation[:, 2]
-            self.tracker.expect_plate(Plate(state.time_s, state.plate_position, normal, velocity))
+            self.tracker.expect_plate(Plate(state.time_s, state.plate_position, normal, plate_velocity))
 
-    def state(self, time_s: float) -> BallState | None:
-        """The ball as the track has it, carried on to a time; None if it is lost or too old."""
-        state = self.tracker.state(time_s)
-        return state if state is not None and state.valid else None
+    def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
+        """The ball as the track has it, carried on to now; None if it is lost or too old."""
+        state = self.tracker.state(twin.time_s)
+        if state is None or not state.valid:
+            return None
+        return state.ball_in_base, state.velocity_in_base
 
-    def arrives_in(self, state: State, radius: float) -> float | None:
+    def arrives_in(self, twin: Twin) -> float | None:
         """Time until the ball is at the plate's height, by the parabola through the flight so far [s]."""
-        arrival = self.tracker.arrival(float(state.plate_position[2]) + radius)
-        return None if arrival is None else arrival.time_s - state.time_s
+        arrival = self.tracker.arrival(float(twin.state().plate_position[2]) + self._radius)
+        return None if arrival is None else arrival.time_s - twin.time_s

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from dris.catching.settings import DOMAIN
 from dris.runs import to_json, write_atomically
+from dris.sim.contact import PAPER
 from dris.stats import wilson
 from dris.trials.config import Kind, TrialsConfig
-from dris.trials.sight import SightConfig
-from dris.trials.trial import run_seen_trial
-from dris.twin.control import TRIAL_S, make_agent, run_trial
+from dris.trials.sight import CameraSight
+from dris.trials.video import film
 from dris.twin.drives import drive
 from dris.twin.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
-from dris.twin.objects import BALLS, IRREGULAR, thing
+from dris.twin.objects import BALLS, IRREGULAR, Thing, thing
+from dris.twin.trial import Player, Trial, make_player, run_trial
 from dris.twin.twin import Twin
+
+FEATHER = 1e-3
+"""Mass of a thing that does not push, over its own."""
+FILM_TRIES = 4
+_LONG = ("states", "decisions")
 
 
 def cells_of(kind: Kind) -> list[tuple[str, str, Launch]]:
@@ -30,6 +39,32 @@ def cells_of(kind: Kind) -> list[tuple[str, str, Launch]]:
     if kind == "balancing":
         return [(ball, "from 30 degrees", Laid()) for ball in BALLS]
     return [(name, "thrown gently", SLOW_THROW) for name in IRREGULAR]
+
+
+def thing_of(config: TrialsConfig, name: str) -> Thing:
+    """A thing by its name, as a table's values change it."""
+    found = thing(name)
+    if config.contact == "training":
+        middle = {key: torch.tensor(0.5 * (r.low + r.high)) for key, r in DOMAIN.items()}
+        found = replace(
+            found,
+            restitution=float(PAPER.pair_restitution(middle["restitution"])),
+            friction=float(PAPER.pair_friction(middle["dynamic_friction"])),
+            rolling=0.0,
+        )
+    if config.coupling == "one-way":
+        x, y, z = found.inertia
+        inertia = (FEATHER * x, FEATHER * y, FEATHER * z)
+        found = replace(found, mass=FEATHER * found.mass, inertia=inertia)
+    return found
+
+
+def twin_of(config: TrialsConfig, player: Player) -> Twin:
+    """The laboratory of a table, for a policy."""
+    chosen = drive(config.drive, player[0])
+    if config.coupling == "one-way":
+        chosen = replace(chosen, lab=replace(chosen.lab, air_density=FEATHER * chosen.lab.air_density))
+    return Twin(chosen)
 
 
 def run_table(config: TrialsConfig, file: Path) -> Iterator[tuple[str, bool]]:
@@ -47,26 +82,52 @@ def run_table(config: TrialsConfig, file: Path) -> Iterator[tuple[str, bool]]:
         if table.get("config") != stamp:
             raise ValueError(f"{file} holds trials of another configuration: choose another --out")
     for policy in config.policies:
-        agent = make_agent(policy, round(TRIAL_S / 0.05) + 1)
-        twin = Twin(drive(config.drive))
+        player = make_player(policy)
+        twin = twin_of(config, player)
         for what, label, launch in cells_of(config.kind):
             for k in range(config.trials):
                 name = f"{policy}/{what}/{label}/{k}"
                 if name in table["trials"]:
                     continue
                 seed = config.seed + k
-                if config.sight == "perfect":
-                    found: Any = run_trial(agent, thing(what), launch, seed, twin)
-                else:
-                    found = run_seen_trial(agent, thing(what), launch, seed, twin, SightConfig())
-                kept = {
-                    key: value for key, value in vars(found).items() if key not in ("states", "decisions")
-                }
+                found = _run(config, player, what, launch, seed, twin)
+                kept = {key: value for key, value in vars(found).items() if key not in _LONG}
                 table["trials"][name] = json.loads(to_json(kept))
                 table["totals"] = totals(table["trials"])
                 write_atomically(file, to_json(table))
-                yield name, bool(found.caught)
+                yield name, found.caught
         twin.close()
+
+
+def _run(config: TrialsConfig, player: Player, what: str, launch: Launch, seed: int, twin: Twin) -> Trial:
+    object_ = thing_of(config, what)
+    twin.reset(object_, launch, seed)
+    sight = None if config.sight == "perfect" else CameraSight(twin, object_, seed=seed)
+    return run_trial(player, object_, launch, seed, twin, sight)
+
+
+def film_table(file: Path) -> Iterator[Path]:
+    """Films beside a table's file: of every policy the first catch and the first loss that repeat on film.
+
+    A film reads out whole frames and a table windows, so that a trial on the edge may end otherwise.
+    """
+    table = json.loads(file.read_text())
+    config = TrialsConfig(**{**table["config"], "policies": tuple(table["config"]["policies"])})
+    launches = {(what, label): launch for what, label, launch in cells_of(config.kind)}
+    for policy in config.policies:
+        player = make_player(policy)
+        for caught, word in ((True, "caught"), (False, "lost")):
+            alike = [key for key, trial in table["trials"].items() if trial["caught"] == caught]
+            video = file.with_name(f"{file.stem}-{Path(policy).name}-{word}.mp4")
+            for key in [key for key in alike if key.startswith(f"{policy}/")][:FILM_TRIES]:
+                what, label, k = key.rsplit("/", 3)[1:]
+                launch, title = launches[what, label], f"{Path(policy).name}, {what}, {label}, trial {k}"
+                seed = config.seed + int(k)
+                trial = film(player, thing_of(config, what), launch, seed, config.drive, title, video)
+                if trial.caught == caught:
+                    yield video
+                    break
+                video.unlink()
 
 
 def totals(trials: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

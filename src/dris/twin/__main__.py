@@ -1,4 +1,4 @@
-"""Measurements of the twin: `python -m dris.twin calibration|transfer|trials|gains|cameras`."""
+"""Measurements of the twin itself: `python -m dris.twin calibration|gains|cameras`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dris.evaluate import EVALUATION_SEED
-from dris.stats import wilson
-from dris.twin.drives import DRIVES, drive
-from dris.twin.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
-from dris.twin.objects import BALLS, IRREGULAR, thing
+from dris.twin.launch import Ramp
+from dris.twin.objects import BALLS
 
 
 def calibration(arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -26,67 +23,6 @@ def calibration(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         print(
             f"| {row['thing']} | {row['quantity']} | {row['asked']:.3f} | {row['measured']:.3f} | {spread} |"
         )
-    return rows
-
-
-def transfer(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """The training's throws in both worlds."""
-    from dris.twin.compare import evaluate_in_twin
-
-    rows = []
-    for policy in arguments.policies:
-        for name in arguments.drives:
-            config = drive(name)
-            # The training world under the same law, as far as it has it.
-            same: dict[str, Any] = {"torque_rate": config.torque_rate}
-            same |= {"stiffness": config.stiffness, "damping": config.damping}
-            result = evaluate_in_twin(policy, arguments.trials, arguments.seed, config, **same)
-            print(f"{policy}, drive {name}: " + "; ".join(result.lines()), flush=True)
-            rows.append({"policy": policy, "drive": name, "seed": arguments.seed, **vars(result)})
-    return rows
-
-
-def trials(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Ten-second trials: the ramps, throws by hand (irregular objects too), or balancing."""
-    from dris.twin.control import TRIAL_S, make_agent, run_trial
-    from dris.twin.twin import Twin
-
-    cells: list[tuple[str, str, Launch]] = []
-    if arguments.kind == "ramps":
-        cells = [(f"R = {r} m", name, Ramp(r)) for name in BALLS for r in RAMP_RADII]
-    elif arguments.kind == "throws":
-        cells += [("thrown", name, Throw()) for name in BALLS]
-        cells += [("thrown gently", name, SLOW_THROW) for name in (*BALLS, *IRREGULAR)]
-    else:
-        cells = [("laid on at 30 degrees", name, Laid()) for name in BALLS]
-    rows = []
-    for policy in arguments.policies:
-        agent = make_agent(policy, round(TRIAL_S / 0.05))
-        for name in arguments.drives:
-            twin, total = Twin(drive(name)), 0
-            for label, what, launch in cells:
-                outcomes = [
-                    run_trial(agent, thing(what), launch, arguments.seed + k, twin)
-                    for k in range(arguments.trials)
-                ]
-                caught = sum(trial.caught for trial in outcomes)
-                over = sum(trial.speed_share > 1 for trial in outcomes)
-                total += caught
-                print(
-                    f"{policy}, drive {name}, {what}, {label}: {caught} / {len(outcomes)}, "
-                    f"a joint passed its FCI speed limit in {over}",
-                    flush=True,
-                )
-                rows.append(
-                    {
-                        "policy": policy, "drive": name, "thing": what, "launch": label,
-                        "seed": arguments.seed, "trials": len(outcomes), "caught": caught,
-                        "settled": sum(trial.settled for trial in outcomes), "over_speed": over,
-                    }
-                )  # fmt: skip
-            count = len(cells) * arguments.trials
-            low, high = wilson(total, count)
-            print(f"{policy}, drive {name}: {total} / {count} = {total / count:.2f} [{low:.2f}, {high:.2f}]")
     return rows
 
 
@@ -110,18 +46,16 @@ def cameras(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     for name in names:
         twin.render(name)  # the first picture sets things up
     start = time.perf_counter()
-    for _ in range(arguments.trials):
+    for _ in range(arguments.pairs):
         for name in names:
             twin.render(name)
-    pair_ms = 1e3 * (time.perf_counter() - start) / arguments.trials
+    pair_ms = 1e3 * (time.perf_counter() - start) / arguments.pairs
     print(f"{pair_ms:.1f} ms for {len(names)} pictures of 640 x 480")
     return [{"pair_ms": pair_ms}]
 
 
 COMMANDS = {
     "calibration": calibration,
-    "transfer": transfer,
-    "trials": trials,
     "gains": gains,
     "cameras": cameras,
 }
@@ -131,13 +65,7 @@ def main() -> None:
     """Read the command line, measure, print, and save if asked to."""
     parser = argparse.ArgumentParser(prog="python -m dris.twin", description=__doc__)
     parser.add_argument("what", choices=COMMANDS)
-    parser.add_argument("--policies", nargs="+", default=["dris-200", "e2e"])
-    parser.add_argument("--drives", nargs="+", default=list(DRIVES), choices=DRIVES)
-    parser.add_argument(
-        "--kind", choices=("ramps", "throws", "balancing"), default="ramps", help="cells of `trials`"
-    )
-    parser.add_argument("--trials", type=int, default=50, help="per cell")
-    parser.add_argument("--seed", type=int, default=EVALUATION_SEED)
+    parser.add_argument("--pairs", type=int, default=50, help="pictures to take (cameras)")
     parser.add_argument("--json", type=Path, help="where to save the results")
     arguments = parser.parse_args()
     rows = COMMANDS[arguments.what](arguments)

@@ -8,21 +8,21 @@ two-way coupling, joint friction, torque rate, latency, 1 kHz control, its own i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig
-from dris.evaluate import EVALUATION_SEED, Agent
-from dris.names import agent_maker
+from dris.evaluate import EVALUATION_SEED, Condition
+from dris.names import agent_maker, conditions
 from dris.stats import wilson
-from dris.twin.control import run_trial
+from dris.twin.drives import drive
 from dris.twin.launch import Placed
 from dris.twin.objects import SOLID, Thing, ball
-from dris.twin.twin import Twin, TwinConfig
+from dris.twin.trial import PerfectSight, Player, run_trial
+from dris.twin.twin import Twin
 
 BALL_DENSITY = 100.0
 """[kg/m3] of the training's balls, which have no mass there [assumed]: 11 g at a radius of 3 cm."""
@@ -41,22 +41,22 @@ class Comparison:
     speed_share: tuple[float, ...]
     """Fastest joint over its FCI limit in each of the twin's trials."""
 
-    def lines(self) -> list[str]:
-        """A summary with 95 % intervals."""
-        trials = len(self.twin)
-        rows = []
-        for name, outcomes in (
-            ("training world", self.training),
-            ("twin", self.twin),
-            ("twin, kept", self.kept),
-        ):
-            low, high = wilson(sum(outcomes), trials)
-            rows.append(
-                f"{name}: {sum(outcomes)} / {trials} = {sum(outcomes) / trials:.2f} [{low:.2f}, {high:.2f}]"
-            )
-        inside = sum(kept and share <= 1 for kept, share in zip(self.kept, self.speed_share, strict=True))
-        rows.append(f"kept with no joint beyond its FCI speed limit: {inside} / {trials}")
-        return rows
+    def row(self) -> dict[str, float]:
+        """Rates: success by the twin with Wilson's interval (95 %), and what stands beside it."""
+        episodes = len(self.twin)
+        low, high = wilson(sum(self.twin), episodes)
+        pairs = list(zip(self.training, self.twin, strict=True))
+        inside = [k and s <= 1 for k, s in zip(self.kept, self.speed_share, strict=True)]
+        return {
+            "episodes": episodes,
+            "success": sum(self.twin) / episodes,
+            "low": low,
+            "high": high,
+            "training_success": sum(self.training) / episodes,
+            "same_outcome": sum(a == b for a, b in pairs) / episodes,
+            "on_plate": sum(self.kept) / episodes,
+            "on_plate_within_speed_limits": sum(inside) / episodes,
+        }
 
 
 def training_ball(radius: float, restitution: float, friction: float, drag: float = 0.0) -> Thing:
@@ -75,23 +75,17 @@ def training_ball(radius: float, restitution: float, friction: float, drag: floa
 
 
 def training_episodes(
-    name: str, episodes: int, seed: int, **task_values: object
-) -> tuple[list[tuple[Thing, Placed]], tuple[bool, ...], tuple[CatchingConfig, Callable[[], Agent]]]:
-    """Starts of the training world's episodes, its own outcomes, and the agent.
-
-    Args:
-        name: Of the policy.
-        episodes: How many.
-        seed: Of throws and balls.
-        task_values: Values of the task to change, such as `torque_rate=1000.0`.
-    """
+    name: str, episodes: int, seed: int, drive_name: str, noise: float
+) -> tuple[list[tuple[Thing, Placed]], tuple[bool, ...], Player]:
+    """Starts of the training world's episodes, its own outcomes, and the policy."""
     make_task, maker = agent_maker(name)
     task = make_task()
     if not isinstance(task, CatchingTask):
         raise ValueError(f"'{name}' was trained on {type(task).__name__}; the twin catches")
-    config = task.config
-    task = task.changed(**task_values)
-    env = Env(task, EnvConfig(sets=episodes, instances=1, seed=seed))
+    law = drive(drive_name, task.config)
+    own = task.config
+    task = task.changed(torque_rate=law.torque_rate, stiffness=law.stiffness, damping=law.damping)
+    env = Env(task, EnvConfig(sets=episodes, instances=1, seed=seed, noise=noise))
     observation = env.reset()
     world = task.world
     starts = [
@@ -112,32 +106,37 @@ def training_episodes(
         observation = step.observation
     outcomes = tuple(step.success[:, 0].tolist())
     longer = task.changed(horizon=1000)
-    return starts, outcomes, (config, lambda: maker(longer, 1))
+    return starts, outcomes, (own, lambda: maker(longer, 1))
 
 
 def evaluate_in_twin(
     name: str,
     episodes: int = 100,
     seed: int = EVALUATION_SEED,
-    config: TwinConfig | None = None,
+    drive_name: str = "ideal",
+    noise: float = 0.0,
     duration_s: float = 1.0,
-    **task_values: object,
 ) -> Comparison:
     """Run a policy on the training's throws in both worlds.
+
+    The training world holds to the drive's gains and torque rate; of friction, latency and air it knows
+    nothing.
 
     Args:
         name: Of the policy.
         episodes: How many.
-        seed: Of throws and balls.
-        config: Of the twin.
+        seed: Of throws, balls and noise.
+        drive_name: What stands between reference and torque, in the twin.
+        noise: Observation noise in multiples of the task's scale; drawn anew in each world.
         duration_s: Of the twin's trials [s]; the training's are one second long.
-        task_values: Values of the training task to change, such as `torque_rate=1000.0`.
     """
-    starts, training, policy = training_episodes(name, episodes, seed, **task_values)
-    twin = Twin(config)
+    starts, training, player = training_episodes(name, episodes, seed, drive_name, noise)
+    twin = Twin(drive(drive_name, player[0]))
     trials = [
-        run_trial(policy, thing, placed, seed, twin, lead_s=None, duration_s=duration_s)
-        for thing, placed in starts
+        run_trial(
+            player, thing, placed, seed, twin, PerfectSight(noise, seed + k, player[0]), duration_s=duration_s
+        )
+        for k, (thing, placed) in enumerate(starts)
     ]
     return Comparison(
         training,
@@ -145,3 +144,16 @@ def evaluate_in_twin(
         tuple(trial.caught for trial in trials),
         tuple(trial.speed_share for trial in trials),
     )
+
+
+def score_in_twin(name: str, condition: str, episodes: int, seed: int, drive_name: str) -> dict[str, Any]:
+    """Outcome of a policy in the twin under a condition by its name, beside the training world's.
+
+    Raises:
+        ValueError: The condition is more than observation noise.
+    """
+    known = conditions().get(condition)
+    if known is None or known != Condition(noise=known.noise):
+        raise ValueError(f"the twin knows noise alone, not '{condition}': use clean, noise-1 to noise-4")
+    row = evaluate_in_twin(name, episodes, seed, drive_name, known.noise).row()
+    return {"condition": condition, "world": "twin", "drive": drive_name, "seed": seed, **row}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dris.catching.settings import CatchingConfig
 from dris.twin.lab import LabConfig
 from dris.twin.twin import TwinConfig
 
@@ -10,26 +13,31 @@ IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 
-DRIVES: dict[str, TwinConfig] = {
-    # Nothing but contact, coupling and the control path differs from the training world.
-    "ideal": TwinConfig(
-        lab=LabConfig(joint_friction=(0.0,) * 7, air_density=0.0), torque_rate=None, latency_s=0.0
-    ),
-    # Joint friction, latency and air; torques may still jump, as in the training world.
-    "jumping": TwinConfig(torque_rate=None),
-    # FCI's limit of 1000 Nm/s, with the training's gains.
-    "fci": TwinConfig(),
-    # The same limit with gains that were fitted to the training world's answer.
-    "identified": TwinConfig(stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING),
-}
+DRIVES = ("ideal", "jumping", "fci", "identified")
 
 
-def drive(name: str) -> TwinConfig:
-    """A drive by its name.
+def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
+    """A drive by its name, for a policy that was trained on `task`.
+
+    ideal: nothing but contact, coupling and the control path differs from the training world.
+    jumping: joint friction, latency and air; torques may still jump, as in the paper's simulation.
+    fci: FCI's limit of 1000 Nm/s as well, with the gains of the training.
+    identified: that limit, with gains that were fitted to the training world's answer, as the paper did.
 
     Raises:
         ValueError: There is none; the message lists those there are.
     """
-    if name not in DRIVES:
-        raise ValueError(f"there is no drive '{name}'; known: {', '.join(DRIVES)}")
-    return DRIVES[name]
+    task = task or CatchingConfig()
+    own = TwinConfig(
+        stiffness=task.stiffness, damping=task.damping, joint_speed=task.joint_speed, home=task.home
+    )
+    if name == "ideal":
+        still = LabConfig(joint_friction=(0.0,) * 7, air_density=0.0)
+        return replace(own, lab=still, torque_rate=None, latency_s=0.0)
+    if name == "jumping":
+        return replace(own, torque_rate=None)
+    if name == "fci":
+        return own
+    if name == "identified":
+        return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
+    raise ValueError(f"there is no drive '{name}'; known: {', '.join(DRIVES)}")

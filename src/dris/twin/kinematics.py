@@ -11,6 +11,7 @@ last two terms keep the elbow from swinging.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
@@ -44,6 +45,17 @@ class Kinematics:
         self._data.qpos[:] = q
         mujoco.mj_kinematics(self._model, self._data)
         return self._data.site_xpos[self._site].copy(), self._data.site_xmat[self._site].reshape(3, 3).copy()
+
+    def largest_error(
+        self, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
+    ) -> np.ndarray:
+        """Position errors [M] at which the torque law settles at a share of the speed limits [rad].
+
+        K e = D dq: a larger error would drive the joint faster. Infinite if there is no limit.
+        """
+        if share is None:
+            return np.full(len(self.speed_limit), np.inf)
+        return share * self.speed_limit * np.array(damping) / np.maximum(stiffness, 1e-9)
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
         """[6, M] of the plate's centre: linear, then angular velocity, base frame."""

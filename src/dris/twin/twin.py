@@ -24,6 +24,8 @@ from dris.twin.objects import Thing
 
 TICK_S = 0.001
 """The robot's control cycle [s]."""
+WINDOW = 176
+"""Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
 _FLAGS_OFF = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -44,6 +46,9 @@ class TwinConfig:
     """D [Nm s/rad]"""
     torque_rate: float | None = 1000.0
     """Largest change of torque [Nm/s]: FCI's necessary condition. None leaves it unlimited."""
+    joint_speed: float | None = None
+    """Share of the joints' speed limits that the law drives at: position errors count no further than
+    D / K times that speed. None: without such a limit."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -58,6 +63,8 @@ class TwinConfig:
             raise ValueError(f"gains must not be negative, got {self.stiffness}, {self.damping}")
         if self.torque_rate is not None and not self.torque_rate > 0:
             raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
+        if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
+            raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
         if not 0 <= self.latency_s <= 1:
             raise ValueError(f"latency_s must lie in [0, 1] s, got {self.latency_s}")
         steps = TICK_S / self.lab.timestep
@@ -107,8 +114,11 @@ class Twin:
         self._largest_change = np.inf if rate is None else rate * TICK_S
         self.speed_limit = self._kinematics.speed_limit
         """[7] FCI's largest joint speeds [rad/s]: beyond them the real robot stops, the twin only counts."""
+        self._lead = self._kinematics.largest_error(
+            self.config.joint_speed, self.config.stiffness, self.config.damping
+        )
         self._built: tuple[Thing, RampShape | None] | None = None
-        self._renderer: mujoco.Renderer | None = None
+        self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
 
     def reset(self, thing: Thing, launch: Launch, seed: int) -> State:
         """Start a trial: robot at rest at its start, the thing on its way."""
@@ -193,7 +203,8 @@ class Twin:
         self.forces.apply(data)
         mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
-        wished = self._gains[0] * (self._reference - q) - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
+        error = np.clip(self._reference - q, -self._lead, self._lead)
+        wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
         change = np.clip(wished - self.torque, -self._largest_change, self._largest_change)
         torque = np.clip(self.torque + change, -self._torque_limit, self._torque_limit)
         self.limited_ticks += bool((np.abs(torque - wished) > 1e-9).any())
@@ -224,10 +235,15 @@ class Twin:
             plate_rotation=data.site_xmat[self._site].reshape(3, 3).copy(),
         )
 
-    def render(self, camera: str) -> np.ndarray:
+    def render(self, camera: str, window: tuple[int, int] | None = None) -> np.ndarray:
         """The picture [height, width, 3] that a camera takes now, 8-bit RGB.
 
         Needs a way to draw without a screen: set MUJOCO_GL=egl before Python starts.
+
+        Args:
+            camera: Its name.
+            window: Left and top of a square of `WINDOW` pixels, which may reach over the picture's edge: only
+                that is drawn, four times as fast. None: the whole picture.
 
         Raises:
             ValueError: There is no such camera.
@@ -236,18 +252,25 @@ class Twin:
         known = {c.name: c for c in self.config.lab.cameras}
         if camera not in known:
             raise ValueError(f"there is no camera '{camera}'; known: {', '.join(known)}")
-        size = (known[camera].height, known[camera].width)
-        if self._renderer is None or (self._renderer.height, self._renderer.width) != size:
-            self.close()
-            self._renderer = mujoco.Renderer(self.model, *size)
+        whole = (known[camera].height, known[camera].width)
+        size = whole if window is None else (WINDOW, WINDOW)
+        if size not in self._renderers:
+            self._renderers[size] = mujoco.Renderer(self.model, *size)
             for flag in _FLAGS_OFF:
-                self._renderer.scene.flags[flag] = False
+                self._renderers[size].scene.flags[flag] = False
+        renderer = self._renderers[size]
         mujoco.mj_kinematics(self.model, self.data)
-        self._renderer.update_scene(self.data, camera)
-        return self._renderer.render()
+        renderer.update_scene(self.data, camera)
+        if window is not None:
+            for eye in renderer.scene.camera:
+                pixel = (eye.frustum_top - eye.frustum_bottom) / whole[0]  # on the near plane
+                eye.frustum_top = pixel * (0.5 * whole[0] - window[1])
+                eye.frustum_bottom = pixel * (0.5 * whole[0] - window[1] - WINDOW)
+                eye.frustum_center = pixel * (window[0] + 0.5 * WINDOW - 0.5 * whole[1])
+        return renderer.render()
 
     def close(self) -> None:
-        """Give the renderer back."""
-        if self._renderer is not None:
-            self._renderer.close()
-            self._renderer = None
+        """Give the renderers back."""
+        for renderer in self._renderers.values():
+            renderer.close()
+        self._renderers = {}

@@ -1,0 +1,260 @@
+"""One trial: see the thing, wait for the moment, act at 20 Hz, judge.
+
+How the thing is seen is a value handed in (`Sight`): the truth here, cameras in `dris.trials.sight`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from dris.catching.settings import GRAVITY, CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.evaluate import Agent
+from dris.names import agent_maker
+from dris.twin.control import Controller, Decision
+from dris.twin.launch import Laid, Launch, Placed
+from dris.twin.objects import Thing
+from dris.twin.twin import TICK_S, State, Twin
+
+TRIAL_S = 10.0
+"""A catch counts if the thing is still on the plate this long after the robot began [paper]."""
+SETTLED_S = 1.0
+"""The training's episodes end here, and their success is read."""
+GIVE_UP_S = 5.0
+"""If nothing has come by then, nothing will [s]."""
+WATCH_TICKS = 5
+"""Arrival and loss are looked for every so many milliseconds."""
+
+
+class Sight(Protocol):
+    """Eyes on the twin, for one trial."""
+
+    def tick(self, twin: Twin) -> None:
+        """Look; called after every millisecond."""
+
+    def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
+        """Learn where the plate is, as the robot's own joints say; called before every control step."""
+
+    def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
+        """Position and velocity [3] in the base frame, now, or None if the thing is out of sight."""
+
+    def arrives_in(self, twin: Twin) -> float | None:
+        """Time until the thing is at the plate's height [s], or None if that is not known."""
+
+    @property
+    def found_share(self) -> float:
+        """Share of looks in which something was found."""
+
+
+class PerfectSight:
+    """The truth without delay, or, with noise, the truth as the training's noise model has it."""
+
+    found_share = 1.0
+
+    def __init__(self, noise: float = 0.0, seed: int = 0, config: CatchingConfig | None = None):
+        """See.
+
+        Args:
+            noise: In multiples of the task's noise scale.
+            seed: Of the noise.
+            config: Of the task, for its noise scale.
+        """
+        config = config or CatchingConfig()
+        self._sigma = noise * np.array([config.noise_position, config.noise_velocity])
+        self._generator = np.random.default_rng(seed)
+
+    def tick(self, twin: Twin) -> None:
+        """Nothing to do."""
+
+    def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
+        """It needs no telling."""
+
+    def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
+        """What is true, and noise."""
+        state = twin.state()
+        if not self._sigma.any():
+            return state.thing_position, state.thing_velocity
+        error = self._sigma[:, None] * self._generator.standard_normal((2, 3))
+        return state.thing_position + error[0], state.thing_velocity + error[1]
+
+    def arrives_in(self, twin: Twin) -> float | None:
+        """By free fall; infinite if it never will."""
+        state = twin.state()
+        drop = float(state.thing_position[2] - twin.thing.radius - state.plate_position[2])
+        rise = float(state.thing_velocity[2])
+        square = rise**2 + 2 * GRAVITY * drop
+        return math.inf if square < 0 else (rise + math.sqrt(square)) / GRAVITY
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of one trial."""
+
+    caught: bool
+    """On the plate `TRIAL_S` after the robot began [paper]."""
+    settled: bool
+    """By the training's measure: on the plate and slower than 0.1 m/s, one second after the robot began."""
+    began: bool
+    """Whether the robot saw the thing in time to begin."""
+    lost_s: float | None
+    """When the thing was given up, since the robot began [s]."""
+    blind_steps: int
+    """Control steps without a valid state; the robot then holds its last reference."""
+    found_share: float
+    """Share of frames in which something was found."""
+    position_error: float
+    """RMS of the seen position against the truth, over the control steps [m]."""
+    velocity_error: float
+    """RMS of the seen velocity [m/s]."""
+    speed_share: float
+    """Fastest joint as a share of its FCI speed limit; above 1 the real robot would have stopped."""
+    limited_share: float
+    """Share of ticks in which a torque or its rate was cut."""
+    decisions: list[Decision] = field(repr=False)
+    states: list[State] = field(repr=False)
+    """At every control step, before it is taken, and at the end."""
+
+
+Player = tuple[CatchingConfig, Callable[[], Agent]]
+"""What a policy's actions mean, and a function that makes the agent for one trial."""
+
+
+def make_player(name: str, duration_s: float = TRIAL_S) -> Player:
+    """A policy by its name, for trials of a length."""
+    make_task, maker = agent_maker(name)
+    task = make_task()
+    if not isinstance(task, CatchingTask):
+        raise ValueError(f"'{name}' was trained on {type(task).__name__}; the twin catches")
+    longer = task.changed(horizon=math.ceil(duration_s / task.step_s) + 1)  # VelTrack counts its steps
+    return task.config, lambda: maker(longer, 1)
+
+
+def run_trial(
+    player: str | Player,
+    thing: Thing,
+    launch: Launch,
+    seed: int,
+    twin: Twin | None = None,
+    sight: Sight | None = None,
+    duration_s: float = TRIAL_S,
+    watch: Callable[[Twin, Sight], None] | None = None,
+) -> Trial:
+    """One trial.
+
+    The robot begins when the thing is as far from arriving as the policy was trained to see it first (the
+    middle of `lead_s`), or at once if it lies on the plate or was placed.
+
+    Args:
+        player: Name of a policy, or what `make_player` returns (faster for many trials).
+        thing: What to catch.
+        launch: How it comes.
+        seed: Of the launch.
+        twin: To use again; a new one otherwise.
+        sight: How the thing is seen; the truth otherwise.
+        duration_s: From the beginning to the end [s].
+        watch: Called after every millisecond, for videos.
+    """
+    config, agent_of = make_player(player, duration_s) if isinstance(player, str) else player
+    twin, sight = twin or Twin(), sight or PerfectSight()
+    twin.reset(thing, launch, seed)
+    lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
+    loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
+    while not loop.ended(duration_s):
+        if loop.began is None and loop.may_begin(lead_s):
+            loop.began = twin.ticks
+        if loop.began is not None and loop.controller.due():
+            loop.step()
+        twin.advance(1)
+        sight.tick(twin)
+        if watch is not None:
+            watch(twin, sight)
+        if loop.began is not None and twin.ticks - loop.began == round(SETTLED_S / TICK_S):
+            loop.settled = is_settled(twin.state(), thing, config)
+    return loop.outcome()
+
+
+class _Loop:
+    """The memory of one trial."""
+
+    def __init__(self, twin: Twin, sight: Sight, controller: Controller, config: CatchingConfig):
+        self.twin, self.sight, self.controller, self._config = twin, sight, controller, config
+        self.began: int | None = None
+        self.settled = False
+        self._blind = 0
+        self._errors: list[tuple[float, float]] = []
+        self._states: list[State] = []
+        self._decisions: list[Decision] = []
+        self._plate = twin.state().plate_position
+
+    def ended(self, duration_s: float) -> bool:
+        """Whether time is up, the thing lost, or nothing came."""
+        if self.began is not None and self.twin.ticks - self.began >= round(duration_s / TICK_S):
+            return True
+        if self.began is None and self.twin.time_s > GIVE_UP_S:
+            return True
+        return self.twin.ticks % WATCH_TICKS == 0 and is_lost(self.twin.state())
+
+    def may_begin(self, lead_s: float | None) -> bool:
+        """Whether the thing is as near as the policy was trained to see it first; None: if it is seen."""
+        if lead_s is not None:
+            if self.twin.ticks % WATCH_TICKS:
+                return False
+            left = self.sight.arrives_in(self.twin)
+            if left is None or left > lead_s:
+                return False
+        return self.sight.ball(self.twin) is not None
+
+    def step(self) -> None:
+        """One control step; without a valid state the last reference stays."""
+        state = self.twin.state()
+        self._states.append(state)
+        velocity = (state.plate_position - self._plate) / self.controller.step_s
+        self._plate = state.plate_position
+        self.sight.tell_plate(state, velocity)
+        seen = self.sight.ball(self.twin)
+        if seen is None:
+            self._blind += 1
+            self.controller.skip()
+            return
+        truth = (state.thing_position, state.thing_velocity)
+        position, speed = (float(np.linalg.norm(s - t)) for s, t in zip(seen, truth, strict=True))
+        self._errors.append((position, speed))
+        decision = self.controller.step(*seen, state.q)
+        self._decisions.append(decision)
+        self.twin.set_reference(decision.joints)
+
+    def outcome(self) -> Trial:
+        """Judge."""
+        twin, state = self.twin, self.twin.state()
+        lost = is_lost(state)
+        position, speed = np.sqrt(np.mean(np.square(self._errors or [(0.0, 0.0)]), axis=0))
+        return Trial(
+            caught=self.began is not None and not lost and state.on_plate(twin.thing.reach),
+            settled=self.settled,
+            began=self.began is not None,
+            lost_s=(twin.ticks - self.began) * TICK_S if lost and self.began is not None else None,
+            blind_steps=self._blind,
+            found_share=self.sight.found_share,
+            position_error=float(position),
+            velocity_error=float(speed),
+            speed_share=float((twin.fastest / twin.speed_limit).max()),
+            limited_share=twin.limited_ticks / max(twin.ticks, 1),
+            decisions=self._decisions,
+            states=[*self._states, state],
+        )
+
+
+def is_settled(state: State, thing: Thing, config: CatchingConfig) -> bool:
+    """The training's success: on the plate and slow."""
+    speed = float(np.linalg.norm(state.thing_velocity))
+    return state.on_plate(thing.reach, config.success_gap) and speed < config.success_speed
+
+
+def is_lost(state: State) -> bool:
+    """Whether the thing has fallen a hand's breadth below the plate, from where nothing brings it back."""
+    return bool(state.thing_position[2] < state.plate_position[2] - 0.15)
