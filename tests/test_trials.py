@@ -10,6 +10,7 @@ import pytest
 os.environ.setdefault("MUJOCO_GL", "egl")
 
 from dris.study.page import load_paper
+from dris.trials import measure
 from dris.trials import table as tables
 from dris.trials.config import TrialsConfig
 from dris.trials.page import report_trials
@@ -127,6 +128,28 @@ def test_a_film_shows_the_side_and_both_cameras(tmp_path):
     assert len(pictures) == pytest.approx(trial.states[-1].time_s / 0.01 + 25, abs=1.5)
     assert pictures[0].shape == (480, 800, 3)
     assert all(pictures[-1][:, part].std() > 10 for part in (slice(0, 480), slice(480, 800)))
+
+
+def test_the_eyes_are_measured_against_the_truth(twin):
+    line, gravity = (measure.follow(twin, BALLS["rubber"], Ramp(0.20), e, 3) for e in ("line", "gravity"))
+    # Requests every millisecond from 0.25 s to 0.02 s before the arrival.
+    assert len(line.position) + line.missing == pytest.approx(230, abs=5)
+    # A line through 0.1 s of free fall is the velocity of 0.05 s ago: 0.49 m/s too slow downwards.
+    assert line.velocity[:, 2].mean() == pytest.approx(0.49, abs=0.06)
+    assert abs(gravity.velocity[:, 2].mean()) < 0.05
+    row = {
+        "ball": "rubber",
+        "ramp_m": 0.2,
+        "estimator": "line",
+        "requests": 9,
+        "missing": 1,
+        "found_share": 0.5,
+    }
+    row |= {"position_bias_m": [0.001, 0, 0], "position_spread_m": [0, 0.002, 0]}
+    row |= {"velocity_bias": [0, 0, 0.3], "velocity_spread": [0, 0, 0]}
+    assert measure.line(row).startswith(
+        "| rubber | 0.20 m | line | 9 (1) | 1.0, 0.0, 0.0 | 0.0, 2.0, 0.0 | 0.00,"
+    )
 
 
 def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from dris.names import (
     task_maker,
 )
 from dris.recipe import TrainConfig
-from dris.runs import to_json, write_atomically
+from dris.runs import load_checkpoint, to_json, write_atomically
 from dris.trials.config import TrialsConfig
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
@@ -141,7 +141,7 @@ def _check_folder(file: Path | None) -> None:
 def play(
     agent: Literal["still", "random", "veltrack"] = "veltrack",
     policy: str = "",
-    contact: Literal["paper", "exact"] = "paper",
+    preset: Literal["", "paper", "exact", "robot"] = "",
     instances: int = 50,
     seed: int = 3,
     noise: float = 0.0,
@@ -152,7 +152,7 @@ def play(
     Args:
         agent: Who acts.
         policy: A policy that acts instead: e2e, dris-10, dris-50, dris-200, a run folder or a file.
-        contact: Contact preset.
+        preset: Variant of the task; by default the one that the policy was trained on, or paper.
         instances: Balls in the set, all visible.
         seed: Which throw.
         noise: Observation noise in multiples of the paper's sigma.
@@ -167,15 +167,19 @@ def play(
     from dris.env import EnvConfig
     from dris.load import load_policy
 
-    task = CatchingTask.from_preset(contact)
+    task = CatchingTask.from_preset(preset or "paper")
     make_agent = AGENTS[agent]
     if policy:
-        trained = load_policy(policy_file(policy), lambda: task)
+        file = policy_file(policy)
+        preset = preset or load_checkpoint(file, "policy").config["preset"]
+        task = CatchingTask.from_preset(preset)
+        trained = load_policy(file, lambda: task)
         make_agent = lambda task, sets: trained  # noqa: E731
+    preset = preset or "paper"
     attempt = record(task, make_agent, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
     name = Path(policy or agent).name.removesuffix(".safetensors")
-    title = f"{name}, contact '{contact}', N = {instances}, seed {seed}"
-    video, picture = save(attempt, title, out, f"{name}-{contact}-{seed}")
+    title = f"{name}, preset '{preset}', N = {instances}, seed {seed}"
+    video, picture = save(attempt, title, out, f"{name}-{preset}-{seed}")
     caught = f"{attempt.success:.0%} of the set caught (on the plate and slower than 0.1 m/s at the end)"
     print(f"{title}: {caught}, mean reward {attempt.reward:.2f} a step")
     print(f"video    {video}\npicture  {picture}")

@@ -131,3 +131,15 @@ class CatchingConfig:
             raise ValueError(f"joint_noise must not be negative, got {self.joint_noise}")
         if not all(lo < 0 < hi for lo, hi in zip(self.workspace_low, self.workspace_high, strict=True)):
             raise ValueError("the workspace must enclose the plate's home: low < 0 < high per axis")
+
+
+ROBOT = CatchingConfig(
+    stiffness=(300.0, 300.0, 300.0, 300.0, 60.0, 60.0, 40.0),
+    damping=(40.0, 40.0, 40.0, 40.0, 8.0, 8.0, 5.0),
+    joint_speed=0.9,
+    torque_rate=1000.0,
+    displacement=0.3,
+    lead_s=(0.2, 0.3),
+)
+"""The task as a real FR3 allows it: torques change by no more than FCI's 1000 Nm/s, gains are soft enough for
+that, joints stay below their speed limits, and the robot begins early enough to get there [design]."""

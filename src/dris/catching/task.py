@@ -15,7 +15,7 @@ from dris.catching.frames import (
     tilt_of_normal,
     to_motion,
 )
-from dris.catching.settings import DOMAIN, GRAVITY, ROBOT_XML, CatchingConfig
+from dris.catching.settings import DOMAIN, GRAVITY, ROBOT, ROBOT_XML, CatchingConfig
 from dris.draws import Draws
 from dris.sim.contact import PRESETS
 from dris.sim.ik import IkConfig
@@ -42,7 +42,7 @@ class CatchingTask(Task):
     Success: the ball is on the plate and slower than 0.1 m/s.
     """
 
-    presets = tuple(PRESETS)
+    presets = (*PRESETS, "robot")
     state_names = ("dx", "dy", "dz", "vx", "vy", "vz")
     action_size = 5
     command_size = 7
@@ -59,7 +59,9 @@ class CatchingTask(Task):
 
     @classmethod
     def from_preset(cls, preset: str = "") -> CatchingTask:
-        """The task under a contact preset."""
+        """The task under a contact preset, or, as `robot`, inside the limits of a real FR3."""
+        if preset == "robot":
+            return cls(ROBOT)
         if preset not in cls.presets:
             return cls() if not preset else super().from_preset(preset)  # type: ignore[return-value]
         return cls(CatchingConfig(contact=preset))  # type: ignore[arg-type]

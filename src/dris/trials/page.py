@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,29 @@ def report_trials(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
     ]
     for name, table in tables.items():
         parts += _table(name, table, paper.get("real", {}) if table["config"]["kind"] == "ramps" else {})
-    videos = sorted(folder.glob("*.mp4"))
-    for video in videos:
-        parts.append(f"<figure><video controls loop src='{video.name}'></video><figcaption>{video.stem}")
     out.mkdir(parents=True, exist_ok=True)
+    parts += _films(folder, out)
     write_atomically(out / "index.html", ("\n".join((*parts, "</html>")) + "\n").encode())
     return out / "index.html"
+
+
+def _films(folder: Path, out: Path) -> list[str]:
+    """Films of the folder, copied to the page if it stands elsewhere."""
+    videos = sorted(folder.glob("*.mp4"))
+    if not videos:
+        return []
+    parts = [
+        "<h2>Films</h2><p>Four times slower than the trial. Left: the laboratory. Right: what both cameras "
+        "see; green circle: the ball as it was found; red cross and arrow: where the tracker has it, and how "
+        "far it goes in 50 ms.</p>"
+    ]
+    for video in videos:
+        if out.resolve() != folder.resolve():
+            shutil.copyfile(video, out / video.name)
+        words = html.escape(video.stem.replace("-", " "))
+        shown = f"<video controls loop src='{video.name}'></video>"
+        parts.append(f"<figure>{shown}<figcaption>{words}</figcaption></figure>")
+    return parts
 
 
 def _table(name: str, table: dict[str, Any], real: dict[str, Any]) -> list[str]:
@@ -54,7 +72,8 @@ def _table(name: str, table: dict[str, Any], real: dict[str, Any]) -> list[str]:
         cells.setdefault((what, label), {}).setdefault(policy, []).append(outcome["caught"])
     lines = [
         f"<h2>{TITLES[config['kind']]}</h2><p><code>{html.escape(name)}</code>: {config['trials']} trials "
-        f"a cell, seed {config['seed']}, drive <code>{config['drive']}</code>, sight: {config['sight']}.</p>",
+        f"a cell, seed {config['seed']}, drive <code>{config['drive']}</code>, sight: {config['sight']}"
+        f"{_unusual(config)}.</p>",
         "<table><tr><th>object<th>launch" + "".join(f"<th>{html.escape(p)}" for p in policies)
         + "".join(f"<th class=paper>{p}, real robot, the paper" for p in real.get("policies", ())),
     ]  # fmt: skip
@@ -68,6 +87,12 @@ def _table(name: str, table: dict[str, Any], real: dict[str, Any]) -> list[str]:
     )
     whole += "".join(f"<td class=paper>{text}" for text in real.get("totals", ()))
     return ["\n".join((*lines, f"<tr class=best><td>all<td>{whole}</table>"))]
+
+
+def _unusual(config: dict[str, Any]) -> str:
+    """What a diagnosis changed, if anything."""
+    words = (("contact", "real"), ("coupling", "two-way"))
+    return "".join(f", {key}: {config[key]}" for key, usual in words if config.get(key, usual) != usual)
 
 
 def _rate(caught: list[bool]) -> str:

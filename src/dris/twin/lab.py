@@ -200,7 +200,8 @@ def _options(spec: mujoco.MjSpec, config: LabConfig) -> None:
     visual = spec.visual
     visual.global_.offwidth = max((camera.width for camera in config.cameras), default=640)
     visual.global_.offheight = max((camera.height for camera in config.cameras), default=480)
-    visual.quality.offsamples, visual.quality.shadowsize = 0, 0  # software rendering: keep it cheap
+    # Software rendering: keep it cheap.
+    visual.quality.offsamples, visual.quality.shadowsize, visual.quality.numquads = 0, 0, 1
     visual.headlight.ambient, visual.headlight.diffuse = [0.5, 0.5, 0.5], [0.5, 0.5, 0.5]
 
 
