@@ -66,7 +66,7 @@ def test_runs_end_with_the_process_that_collects_them(tmp_path):
     script.write_text(
         "import multiprocessing, os, time\n"
         "from concurrent.futures import ProcessPoolExecutor\n"
-        "from dris.study.runner import end_with_parent\n"
+        "from dris.runtime import end_with_parent\n"
         "if __name__ == '__main__':\n"
         "    context = multiprocessing.get_context('spawn')\n"
         "    pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)\n"

@@ -161,12 +161,25 @@ def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert first[0] == "veltrack/foam/R = 0.20 m/0"
     run.close()
     assert [name for name, _ in tables.run_table(config, file)] == ["veltrack/foam/R = 0.20 m/1"]
+    assert list(tables.run_table(config, file)) == []
+    # It may grow: by a policy, which then has as many trials.
+    more = TrialsConfig(policies=("still",), trials=1, sight="perfect")
+    added = [name for name, _ in tables.run_table(more, file)]
+    assert added == ["still/foam/R = 0.20 m/0", "still/foam/R = 0.20 m/1"]
     total = json.loads(file.read_text())["totals"]["veltrack"]
     assert total["trials"] == 2 and 0 <= total["low"] <= total["rate"] <= total["high"] <= 1
     with pytest.raises(ValueError, match="another configuration"):
         list(tables.run_table(TrialsConfig(trials=3), file))
     page = report_trials(tmp_path, tmp_path / "out", load_paper()).read_text()
     assert f"{total['caught']} / 2" in page and "3 / 5" in page and "41 / 60" in page
+
+
+def test_workers_find_what_one_process_finds(tmp_path):
+    config = TrialsConfig(kind="balancing", policies=("still",), trials=1, sight="perfect")
+    alone, together = tmp_path / "alone.json", tmp_path / "together.json"
+    for file, workers in ((alone, 1), (together, 2)):
+        assert len(list(tables.run_table(config, file, workers))) == 4
+    assert alone.read_text() == together.read_text()
 
 
 def test_the_paper_s_real_trials_add_up():

@@ -273,6 +273,7 @@ def trials(
     config: Annotated[TrialsConfig, tyro.conf.arg(name="")] = PAPER_TRIALS,
     out: Path = Path("results/trials"),
     name: str = "",
+    workers: int = 1,
     films: bool = False,
 ) -> int:
     """Trials in the twin laboratory, from rendered images to torques. Interrupt and repeat to go on.
@@ -281,6 +282,7 @@ def trials(
         config: Which trials.
         out: Folder of the results.
         name: Of the file; by default the kind of trials.
+        workers: Trials at a time on this machine.
         films: Afterwards, also film a catch and a loss of every policy.
     """
     if "DISPLAY" not in os.environ:
@@ -289,7 +291,7 @@ def trials(
 
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{name or config.kind}.json"
-    for done, (trial, caught) in enumerate(run_table(config, file), start=1):
+    for done, (trial, caught) in enumerate(run_table(config, file, workers), start=1):
         print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
     for policy, total in json.loads(file.read_text())["totals"].items():
         rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"

@@ -1,8 +1,10 @@
-"""Start Warp once, without its banner and its warning that a machine has no CUDA driver."""
+"""The process itself: start Warp quietly, and end with the process that started this one."""
 
+import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 from functools import lru_cache
 
 import warp as wp
@@ -26,3 +28,18 @@ def start_warp() -> None:
             for line in caught.read().decode(errors="replace").splitlines():
                 if "NVIDIA CUDA driver" not in line:
                     print(line, file=sys.stderr)
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it does, however that ended.
+
+    A run that nobody collects would go on for minutes; files are written whole, so it may stop anywhere.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

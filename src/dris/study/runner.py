@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import resource
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,6 +21,7 @@ from dris.load import load_policy
 from dris.names import CATCHING, WORST_CASE, score, task_maker
 from dris.recipe import TrainConfig
 from dris.runs import to_json, versions, write_atomically
+from dris.runtime import end_with_parent
 from dris.train import Trainer
 
 STUDY_SEED = 30_011
@@ -230,21 +229,6 @@ def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
             yield futures[future], None if error else future.result(), repr(error) if error else ""
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def end_with_parent() -> None:
-    """End this process when the one that started it does, however that ended.
-
-    A run that nobody collects would go on for minutes; files are written whole, so it may stop anywhere.
-    """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished:

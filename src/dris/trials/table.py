@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import torch
 
 from dris.catching.settings import DOMAIN
 from dris.runs import to_json, write_atomically
+from dris.runtime import end_with_parent
 from dris.sim.contact import PAPER
 from dris.stats import wilson
 from dris.trials.config import Kind, TrialsConfig
@@ -20,7 +24,7 @@ from dris.trials.video import film
 from dris.twin.drives import drive
 from dris.twin.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
 from dris.twin.objects import BALLS, IRREGULAR, Thing, thing
-from dris.twin.trial import Player, Trial, make_player, run_trial
+from dris.twin.trial import Player, make_player, run_trial
 from dris.twin.twin import Twin
 
 FEATHER = 1e-3
@@ -67,43 +71,83 @@ def twin_of(config: TrialsConfig, player: Player) -> Twin:
     return Twin(chosen)
 
 
-def run_table(config: TrialsConfig, file: Path) -> Iterator[tuple[str, bool]]:
+def run_table(config: TrialsConfig, file: Path, workers: int = 1) -> Iterator[tuple[str, bool]]:
     """Run what is missing of a table; yields each trial's name and whether it was a catch.
 
-    The file holds every trial's outcome and is replaced whole after each.
+    The file holds every trial's outcome and is replaced whole after each. A table may grow: policies and
+    trials that are not in the file are added to it.
+
+    Args:
+        config: Which trials.
+        file: Of the table.
+        workers: Trials at a time, each in a process of its own if there is more than one.
 
     Raises:
-        ValueError: The file holds trials of another configuration.
+        ValueError: The file holds trials of another kind.
     """
+    table = _open_table(config, file)
+    names = [
+        f"{policy}/{what}/{label}/{k}"
+        for policy in table["config"]["policies"]
+        for what, label, _ in cells_of(config.kind)
+        for k in range(table["config"]["trials"])
+    ]
+    missing = [name for name in names if name not in table["trials"]]
+    for name, outcome in _outcomes(config, missing, workers):
+        found = table["trials"] | {name: outcome}
+        table["trials"] = {name: found[name] for name in names if name in found}
+        table["totals"] = totals(table["trials"])
+        write_atomically(file, to_json(table))
+        yield name, outcome["caught"]
+
+
+def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     stamp = json.loads(to_json(asdict(config)))
-    table: dict[str, Any] = {"config": stamp, "trials": {}}
-    if file.exists():
-        table = json.loads(file.read_text())
-        if table.get("config") != stamp:
-            raise ValueError(f"{file} holds trials of another configuration: choose another --out")
-    for policy in config.policies:
-        player = make_player(policy)
-        twin = twin_of(config, player)
-        for what, label, launch in cells_of(config.kind):
-            for k in range(config.trials):
-                name = f"{policy}/{what}/{label}/{k}"
-                if name in table["trials"]:
-                    continue
-                seed = config.seed + k
-                found = _run(config, player, what, launch, seed, twin)
-                kept = {key: value for key, value in vars(found).items() if key not in _LONG}
-                table["trials"][name] = json.loads(to_json(kept))
-                table["totals"] = totals(table["trials"])
-                write_atomically(file, to_json(table))
-                yield name, found.caught
-        twin.close()
+    if not file.exists():
+        return {"config": stamp, "trials": {}}
+    table = json.loads(file.read_text())
+    old = table.get("config", {})
+    if {**old, "policies": 0, "trials": 0} != {**stamp, "policies": 0, "trials": 0}:
+        raise ValueError(f"{file} holds trials of another configuration: choose another --name or --out")
+    stamp["policies"] = [*old["policies"], *(p for p in config.policies if p not in old["policies"])]
+    stamp["trials"] = max(old["trials"], config.trials)
+    return table | {"config": stamp}
 
 
-def _run(config: TrialsConfig, player: Player, what: str, launch: Launch, seed: int, twin: Twin) -> Trial:
-    object_ = thing_of(config, what)
+def _outcomes(config: TrialsConfig, names: list[str], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Run trials by their names, here or in other processes."""
+    if workers == 1:
+        for name in names:
+            yield name, run_named(config, name)
+        return
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent
+    )
+    futures = {pool.submit(run_named, config, name): name for name in names}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
+    """Outcome of a trial by its name: policy/thing/launch/number."""
+    policy, what, label, k = name.rsplit("/", 3)
+    launch = next(launch for *cell, launch in cells_of(config.kind) if cell == [what, label])
+    player, twin = _laboratory(replace(config, policies=(policy,)))
+    object_, seed = thing_of(config, what), config.seed + int(k)
     twin.reset(object_, launch, seed)
     sight = None if config.sight == "perfect" else CameraSight(twin, object_, seed=seed)
-    return run_trial(player, object_, launch, seed, twin, sight)
+    found = run_trial(player, object_, launch, seed, twin, sight)
+    return {key: value for key, value in vars(found).items() if key not in _LONG}
+
+
+@lru_cache(maxsize=1)
+def _laboratory(config: TrialsConfig) -> tuple[Player, Twin]:
+    """A policy and its laboratory, kept from trial to trial."""
+    player = make_player(config.policies[0])
+    return player, twin_of(config, player)
 
 
 def film_table(file: Path) -> Iterator[Path]:

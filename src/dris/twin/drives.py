@@ -22,7 +22,8 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     ideal: nothing but contact, coupling and the control path differs from the training world.
     jumping: joint friction, latency and air; torques may still jump, as in the paper's simulation.
     fci: FCI's limit of 1000 Nm/s as well, with the gains of the training.
-    identified: that limit, with gains that were fitted to the training world's answer, as the paper did.
+    identified: that limit, with gains that were fitted to the training world's answer, as the paper did; a
+    policy that was trained inside the limit keeps its own.
 
     Raises:
         ValueError: There is none; the message lists those there are.
@@ -36,7 +37,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         return replace(own, lab=still, torque_rate=None, latency_s=0.0)
     if name == "jumping":
         return replace(own, torque_rate=None)
-    if name == "fci":
+    if name == "fci" or (name == "identified" and task.torque_rate is not None):
         return own
     if name == "identified":
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
