@@ -1,7 +1,7 @@
 """The policies that ship: they load by name, say how they were made, and do what is written of them."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +23,14 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
-    instances, encoder = (1, "learned") if name == "e2e" else (int(name.removeprefix("dris-")), "frozen")
+    instances = {"e2e": 1, "dris-robot": 200}.get(name) or int(name.removeprefix("dris-"))
+    encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
-    recipe = json.loads(json.dumps(asdict(PAPER_RECIPE)))
+    preset = "robot" if name == "dris-robot" else "paper"
+    recipe = json.loads(json.dumps(asdict(replace(PAPER_RECIPE, preset=preset))))
     free = {
         "instances",
+        "seed",
         "policy",
         "threads",
         "encoder_from",
