@@ -8,7 +8,7 @@ thing can touch (links, hand, floor) is hard and takes MuJoCo's defaults; the ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +24,9 @@ PLATE_HALF = 0.12
 """Half edge of the plate [m] [paper]; `fr3.xml` has the same."""
 FIXTURE = 2
 """Collision bit: the thing looks for fixtures; fixtures do not look for each other."""
-RAMP_PIECES = 64
+RAMP_PIECES, RAMP_PIECES_SEEN = 64, 10
+HIDDEN = 4
+"""Group of geoms that are not drawn."""
 
 _SHAPES = {
     "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
@@ -255,22 +257,18 @@ def _add_thing(spec: mujoco.MjSpec, config: LabConfig, thing: Thing) -> None:
 
 
 def _add_ramp(spec: mujoco.MjSpec, config: LabConfig, ramp: RampShape) -> None:
-    """The track as a polygon of flat boxes; 64 of them cost a ball less than 1 % of its speed."""
+    """The track as a polygon of flat boxes: many to roll on, unseen, and few to be seen, for speed.
+
+    64 boxes cost a ball less than 1 % of its speed.
+    """
     w = config.contact_frequency
-    edge = math.pi / 2 / RAMP_PIECES
-    for index in range(RAMP_PIECES):
-        (low, _), (high, _) = ramp.track(index * edge), ramp.track((index + 1) * edge)
-        _, normal = ramp.track((index + 0.5) * edge)
-        along = (high - low) / np.linalg.norm(high - low)
-        quat = np.zeros(4)
-        axes = np.stack((along, np.cross(normal, along), normal), axis=1)
-        mujoco.mju_mat2Quat(quat, axes.ravel())
+    for pos, quat, half in _track(ramp, RAMP_PIECES):
         spec.worldbody.add_geom(
             type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=[0.5 * float(np.linalg.norm(high - low)), 0.03, 0.002],
-            pos=0.5 * (low + high) - 0.002 * normal,
+            size=[half, 0.03, 0.002],
+            pos=pos,
             quat=quat,
-            rgba=[0.75, 0.76, 0.78, 1],
+            group=HIDDEN,
             contype=0,
             conaffinity=FIXTURE,
             priority=1,
@@ -279,3 +277,27 @@ def _add_ramp(spec: mujoco.MjSpec, config: LabConfig, ramp: RampShape) -> None:
             solref=[-(w**2), -w],  # a damping ratio of 0.5: hardly bounces
             solimp=[0.95, 0.95, 0.001, 0.5, 2],
         )
+    for pos, quat, half in _track(ramp, RAMP_PIECES_SEEN):
+        spec.worldbody.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_BOX,
+            size=[half, 0.03, 0.002],
+            pos=pos,
+            quat=quat,
+            rgba=[0.75, 0.76, 0.78, 1],
+            contype=0,
+            conaffinity=0,
+        )
+
+
+def _track(ramp: RampShape, pieces: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+    """Centre, orientation and half length of boxes whose upper faces follow the track."""
+    edge = math.pi / 2 / pieces
+    for index in range(pieces):
+        (low, _), (high, _) = ramp.track(index * edge), ramp.track((index + 1) * edge)
+        _, normal = ramp.track((index + 0.5) * edge)
+        length = float(np.linalg.norm(high - low))
+        along = (high - low) / length
+        quat = np.zeros(4)
+        axes = np.stack((along, np.cross(normal, along), normal), axis=1)
+        mujoco.mju_mat2Quat(quat, axes.ravel())
+        yield 0.5 * (low + high) - 0.002 * normal, quat, 0.5 * length
