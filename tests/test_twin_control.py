@@ -117,6 +117,29 @@ def test_tilts_follow_rodrigues():
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
 
 
+def test_the_law_drives_no_faster_than_its_share_of_the_speed_limits():
+    home = np.array(TASK.home)
+    for share, low, high in ((0.3, 0.27, 0.33), (None, 1.0, 10.0)):
+        # Soft gains: the torque rate then hardly matters, and K e = D dq settles at the share.
+        soft = TwinConfig(stiffness=(300.0,) * 7, damping=(60.0,) * 7, torque_rate=None, joint_speed=share)
+        twin = Twin(soft)
+        twin.reset(BALLS["foam"], Drop(1.5, offset=(0.5, 0.5)), 0)
+        twin.set_reference(home + [1.2, 0, 0, 0, 0, 0, 0])
+        twin.advance(300)
+        assert low <= twin.fastest[0] / twin.speed_limit[0] <= high
+
+
+def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
+    robot = CatchingTask.from_preset("robot").config
+    assert drive("fci", robot).stiffness == drive("jumping", robot).stiffness == robot.stiffness
+    assert drive("fci", robot).joint_speed == 0.9
+    # Fitted gains are for those who were not trained inside the limit.
+    assert drive("identified", robot) == drive("fci", robot)
+    assert drive("identified", TASK).stiffness != TASK.stiffness == drive("fci", TASK).stiffness
+    with pytest.raises(ValueError, match="no drive 'magic'; known: ideal, jumping, fci, identified"):
+        drive("magic")
+
+
 def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
     result = compare.evaluate_in_twin("dris-200", episodes=12)
     assert sum(result.training) >= 10 and sum(result.kept) >= 10
@@ -128,6 +151,14 @@ def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
     assert row["success"] == pytest.approx(1 / 3) and row["training_success"] == pytest.approx(2 / 3)
     assert row["same_outcome"] == pytest.approx(2 / 3) and row["on_plate"] == pytest.approx(2 / 3)
     assert row["on_plate_within_speed_limits"] == pytest.approx(1 / 3)
+
+
+def test_the_twin_knows_noise_and_nothing_else():
+    row = compare.score_in_twin("still", "noise-2", 2, 5, "fci")
+    assert (row["world"], row["drive"], row["condition"], row["episodes"]) == ("twin", "fci", "noise-2", 2)
+    for name in ("execution", "worst-case", "ramp-1.3"):
+        with pytest.raises(ValueError, match=f"noise alone, not '{name}'"):
+            compare.score_in_twin("still", name, 2, 5, "fci")
 
 
 def test_what_is_seen_decides_what_is_caught():
