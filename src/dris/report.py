@@ -13,7 +13,8 @@ from dris.runs import write_atomically
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
        color: #1c2330; }
-table { border-collapse: collapse; } td, th { padding: .35rem .9rem; border-bottom: 1px solid #d5dae2; }
+table { border-collapse: collapse; display: block; overflow-x: auto; }
+td, th { padding: .35rem .7rem; border-bottom: 1px solid #d5dae2; }
 td, th:not(:first-child) { text-align: right; } th:first-child, td:first-child { text-align: left; }
 small { color: #5b6575; white-space: nowrap; } code, pre { background: #f2f4f7; padding: .1rem .3rem; }
 pre { padding: .8rem; overflow-x: auto; } figure { margin: 0 0 1.5rem; } img, video { max-width: 100%; }

@@ -143,11 +143,16 @@ def _preset(results: Results, preset: str, paper: dict[str, Any], out: Path) -> 
     return parts
 
 
-def _show(found: Estimate | None, planned: int) -> str:
+def _show(found: Estimate | None) -> str:
     if found is None:
         return "missing"
-    short = "" if found.seeds >= planned else f", {found.seeds} of {planned} seeds"
-    return f"{found.value:.2f} <small>[{found.low:.2f}, {found.high:.2f}]{short}</small>"
+    return f"{found.value:.2f} <small>[{found.low:.2f}, {found.high:.2f}]</small>"
+
+
+def _named(method: str, cells: list[Estimate | None], planned: int) -> str:
+    """A method, with how many of its seeds are there if some are not."""
+    seeds = min(cell.seeds if cell else 0 for cell in cells)
+    return f"<td>{method}" + ("" if seeds >= planned else f"<br><small>{seeds} of {planned} seeds</small>")
 
 
 def _table(
@@ -157,8 +162,8 @@ def _table(
     lines = ["<table><tr><th>method" + "".join(f"<th>{condition}" for condition in conditions)]
     for method in methods:
         planned = results.planned(preset, method)
-        cells = (estimate(results.scores(preset, method, condition)) for condition in conditions)
-        lines.append(f"<tr><td>{method}" + "".join(f"<td>{_show(cell, planned)}" for cell in cells))
+        cells = [estimate(results.scores(preset, method, condition)) for condition in conditions]
+        lines.append(f"<tr>{_named(method, cells, planned)}" + "".join(f"<td>{_show(c)}" for c in cells))
         bands = paper.get("success", {}).get(method)
         if bands:
             shown = (
@@ -178,7 +183,7 @@ def _cost(results: Results, paper: dict[str, Any]) -> list[str]:
         seconds = [cell["seconds"] for cell in cells if cell["seconds"]]
         memory = max((cell["peak_memory_mb"] for cell in cells), default=None)
         rows.append(
-            f"<tr><td>{method}<td>{_show(found, results.planned('paper', method))}"
+            f"<tr>{_named(method, [found], results.planned('paper', method))}<td>{_show(found)}"
             f"<td>{known.get('success', {}).get(method, '&ndash;')}"
             f"<td>{f'{memory / 1024:.2f} GB' if memory else 'missing'}"
             f"<td>{known.get('memory_gb', {}).get(method, '&ndash;')} GB (GPU)"
