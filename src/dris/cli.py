@@ -90,8 +90,8 @@ def evaluate(
     """Success and mean reward of policies on a single object, with Wilson intervals (95 %).
 
     Args:
-        policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200), or agents
-            of the catching task (still, random, veltrack).
+        policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot),
+            or agents of the catching task (still, random, veltrack).
         conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60 (ms),
             ramp-1.3, ramp-2.0 (m/s; also with -noise-2), worst-case (a grid over the domain).
         episodes: Episodes per policy and condition.
@@ -151,7 +151,7 @@ def play(
 
     Args:
         agent: Who acts.
-        policy: A policy that acts instead: e2e, dris-10, dris-50, dris-200, a run folder or a file.
+        policy: A policy that acts instead: one that ships (dris-200), a run folder or a file.
         preset: Variant of the task; by default the one that the policy was trained on, or paper.
         instances: Balls in the set, all visible.
         seed: Which throw.

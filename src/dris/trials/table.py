@@ -30,6 +30,8 @@ from dris.twin.twin import Twin
 FEATHER = 1e-3
 """Mass of a thing that does not push, over its own."""
 FILM_TRIES = 4
+ROUND = 5
+"""Trials of a cell before the next cell has its turn: half a table then says something of every cell."""
 _LONG = ("states", "decisions")
 
 
@@ -93,6 +95,7 @@ def run_table(config: TrialsConfig, file: Path, workers: int = 1) -> Iterator[tu
         for k in range(table["config"]["trials"])
     ]
     missing = [name for name in names if name not in table["trials"]]
+    missing.sort(key=lambda name: int(name.rsplit("/", 1)[1]) // ROUND)
     for name, outcome in _outcomes(config, missing, workers):
         found = table["trials"] | {name: outcome}
         table["trials"] = {name: found[name] for name in names if name in found}
