@@ -76,6 +76,6 @@ AGENTS: dict[str, Callable[[CatchingTask, int], Agent]] = {
 
 SHIPPED: dict[str, Path] = {
     name: Path(__file__).parent / "policies" / f"{name}.safetensors"
-    for name in ("e2e", "dris-10", "dris-50", "dris-200")
+    for name in ("e2e", "dris-10", "dris-50", "dris-200", "dris-robot")
 }
 """Trained policies that come with the package; docs/policies.md says how they were made."""
