@@ -82,7 +82,9 @@ def test_play_writes_a_video_and_a_picture(tmp_path):
 
 def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
     out = dris("play", "--policy", "dris-10", "--instances", 2, "--out", tmp_path)
-    assert "dris-10, contact 'paper', N = 2, seed 3: 100% of the set caught" in out.stdout
+    assert "dris-10, preset 'paper', N = 2, seed 3: 100% of the set caught" in out.stdout
+    out = dris("play", "--policy", "dris-robot", "--instances", 1, "--out", tmp_path)
+    assert "dris-robot, preset 'robot', N = 1" in out.stdout
     list(Trainer(LineTask, tiny(), tmp_path / "line").run())
     refused = dris("play", "--policy", tmp_path / "line", "--out", tmp_path, ok=False)
     assert refused.returncode == 2 and "does not fit" in refused.stderr and "Traceback" not in refused.stderr

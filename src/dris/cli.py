@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -17,6 +17,7 @@ from dris.names import (
     CATCHING,
     agent_maker,
     check_conditions,
+    in_words,
     load_task,
     policy_file,
     score,
@@ -63,7 +64,7 @@ def train(
     from dris.train import Trainer
 
     make = task_maker(config.task, config.preset)
-    started = time.perf_counter()
+    started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
     for progress in Trainer(make, config, out).run():
         shown = {n: v for n, v in progress.figures.items() if n in _SHOWN or n.endswith("/success")}
         figures = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
@@ -72,9 +73,10 @@ def train(
         line = f"{progress.stage:>7} [{bar}] {progress.done}/{progress.total}  {figures}"
         evaluated = any(name.endswith("/success") for name in progress.figures)
         end = "\n" if evaluated or progress.done == progress.total or not sys.stdout.isatty() else "\r"
-        if end == "\r" or evaluated or progress.done % 50 == 0 or progress.done == progress.total:
+        if first and (end == "\r" or evaluated or progress.done % 50 == 0 or progress.done == progress.total):
             print(line, end=end, flush=True)
-    print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
+    if first:
+        print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
     return 0
 
 
@@ -117,25 +119,23 @@ def evaluate(
             else:
                 row = score(make_task, make_agent, condition, episodes, seed)
             rows.append({"policy": name, **row})
-            print(f"{name:<28} {condition:<16} {_line(row)}", flush=True)
+            print(f"{name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:
         json_file.write_text(json.dumps(rows, indent=2) + "\n")
     return 0
-
-
-def _line(row: dict[str, Any]) -> str:
-    """A score in words."""
-    others = ("reward", "training_success", "same_outcome", "on_plate_within_speed_limits")
-    parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
-    parts += [f"{name.replace('_', ' ')} {row[name]:.3f}" for name in others if name in row]
-    where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
-    return "  ".join((*parts, f"at {where}") if where else parts)
 
 
 def _check_folder(file: Path | None) -> None:
     """Better now than after the work."""
     if file is not None and not file.parent.is_dir():
         raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
+
+
+def _draw_without_screen() -> None:
+    """MuJoCo chooses how to render when it is imported; without a screen only EGL or OSMesa work."""
+    if "DISPLAY" not in os.environ:
+        os.environ.setdefault("MUJOCO_GL", "egl")
+    os.environ.setdefault("LP_NUM_THREADS", "0")  # Mesa on the CPU: small pictures are faster in one thread
 
 
 def play(
@@ -158,24 +158,20 @@ def play(
         noise: Observation noise in multiples of the paper's sigma.
         out: Folder for the files.
     """
-    # MuJoCo chooses how to render when it is imported; without a screen only EGL or OSMesa work.
-    if "DISPLAY" not in os.environ:
-        os.environ.setdefault("MUJOCO_GL", "egl")
+    _draw_without_screen()
     from dris.catching.agents import AGENTS
     from dris.catching.play import record, save
     from dris.catching.task import CatchingTask
     from dris.env import EnvConfig
     from dris.load import load_policy
 
-    task = CatchingTask.from_preset(preset or "paper")
+    file = policy_file(policy) if policy else None
+    preset = preset or (load_checkpoint(file, "policy").config["preset"] if file else "paper")
+    task = CatchingTask.from_preset(preset)
     make_agent = AGENTS[agent]
-    if policy:
-        file = policy_file(policy)
-        preset = preset or load_checkpoint(file, "policy").config["preset"]
-        task = CatchingTask.from_preset(preset)
+    if file:
         trained = load_policy(file, lambda: task)
         make_agent = lambda task, sets: trained  # noqa: E731
-    preset = preset or "paper"
     attempt = record(task, make_agent, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
     name = Path(policy or agent).name.removesuffix(".safetensors")
     title = f"{name}, preset '{preset}', N = {instances}, seed {seed}"
@@ -285,9 +281,7 @@ def trials(
         workers: Trials at a time on this machine.
         films: Afterwards, also film a catch and a loss of every policy.
     """
-    if "DISPLAY" not in os.environ:
-        os.environ.setdefault("MUJOCO_GL", "egl")
-    os.environ.setdefault("LP_NUM_THREADS", "0")  # Mesa on the CPU: small pictures are faster in one thread
+    _draw_without_screen()
     from dris.trials.table import film_table, run_table
 
     out.mkdir(parents=True, exist_ok=True)

@@ -140,3 +140,12 @@ def score(
         result = evaluate(make_task, make_agent, conditions()[condition], episodes, seed)
     low, high = wilson(round(result.success * episodes), episodes)
     return {"condition": condition, "seed": seed, **vars(result), "low": low, "high": high, **where}
+
+
+def in_words(row: dict[str, Any]) -> str:
+    """A score in words."""
+    others = ("reward", "training_success", "same_outcome", "on_plate_within_speed_limits")
+    parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
+    parts += [f"{name.replace('_', ' ')} {row[name]:.3f}" for name in others if name in row]
+    where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
+    return "  ".join((*parts, f"at {where}") if where else parts)
