@@ -16,6 +16,7 @@ from dris.trials.config import TrialsConfig
 from dris.trials.page import report_trials
 from dris.trials.sight import CameraSight, SightConfig
 from dris.trials.video import film
+from dris.twin.drives import drive
 from dris.twin.launch import Drop, Ramp
 from dris.twin.objects import BALLS
 from dris.twin.trial import make_player, run_trial
@@ -60,7 +61,6 @@ def test_a_window_shows_what_the_whole_picture_shows_there(twin):
     seen = whole[480 - WINDOW + 20 :, 230 : 230 + WINDOW]
     assert seen.std() > 10  # there is something to see
     np.testing.assert_allclose(part, seen, atol=2)
-    assert (part[:, :-1] != seen[:, 1:]).any()
 
 
 def test_windows_do_not_change_what_is_seen(twin):
@@ -118,7 +118,7 @@ def test_a_film_shows_the_side_and_both_cameras(tmp_path):
     pytest.importorskip("imageio")
     file = tmp_path / "film.mp4"
     trial = film(
-        make_player("still", 0.05), BALLS["foam"], Drop(0.3), 0, "fci", "still", file, duration_s=0.05
+        make_player("still", 0.05), BALLS["foam"], Drop(0.3), 0, drive("fci"), "still", file, duration_s=0.05
     )
     video, pictures = cv2.VideoCapture(str(file)), []
     while (read := video.read())[0]:
@@ -158,6 +158,8 @@ def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):
     file = tmp_path / "ramps.json"
     run = tables.run_table(config, file)
     first = next(run)
+    with pytest.raises(ValueError, match="another process"):
+        next(tables.run_table(config, file))
     assert first[0] == "veltrack/foam/R = 0.20 m/0"
     run.close()
     assert [name for name, _ in tables.run_table(config, file)] == ["veltrack/foam/R = 0.20 m/1"]
@@ -168,6 +170,13 @@ def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert added == ["still/foam/R = 0.20 m/0", "still/foam/R = 0.20 m/1"]
     total = json.loads(file.read_text())["totals"]["veltrack"]
     assert total["trials"] == 2 and 0 <= total["low"] <= total["rate"] <= total["high"] <= 1
+    table = json.loads(file.read_text())
+    file.write_text(json.dumps(table | {"weights": {"dris-200": "of yesterday"}}))
+    with pytest.raises(ValueError, match="other weights of 'dris-200'"):
+        list(tables.run_table(config, file))
+    file.write_text(json.dumps(table))
+    with pytest.raises(ValueError, match="films show what cameras see"):
+        list(tables.film_table(file))
     with pytest.raises(ValueError, match="another configuration"):
         list(tables.run_table(TrialsConfig(trials=3), file))
     page = report_trials(tmp_path, tmp_path / "out", load_paper()).read_text()

@@ -21,7 +21,7 @@ from dris.twin.kinematics import Kinematics, rotation_of_tilt
 from dris.twin.lab import LabConfig
 from dris.twin.launch import RAMP_RADII, Drop, Placed, Ramp, Scene
 from dris.twin.objects import BALLS, THINGS, thing
-from dris.twin.trial import PerfectSight, make_player, run_trial
+from dris.twin.trial import PerfectSight, is_settled, make_player, run_trial
 from dris.twin.twin import Twin, TwinConfig
 
 TASK = CatchingConfig()
@@ -133,6 +133,7 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
     robot = CatchingTask.from_preset("robot").config
     assert drive("fci", robot).stiffness == drive("jumping", robot).stiffness == robot.stiffness
     assert drive("fci", robot).joint_speed == 0.9
+    assert drive("ideal", robot).torque_rate == 1000.0 and drive("ideal", TASK).torque_rate is None
     # Fitted gains are for those who were not trained inside the limit.
     assert drive("identified", robot) == drive("fci", robot)
     assert drive("identified", TASK).stiffness != TASK.stiffness == drive("fci", TASK).stiffness
@@ -196,13 +197,23 @@ def test_a_trial_begins_as_long_before_the_arrival_as_the_policy_was_trained():
         assert trial.states[0].time_s == pytest.approx(fall - lead, abs=0.006)
 
 
+def test_settled_asks_for_the_disc_that_training_asks_for():
+    twin = Twin(IDEAL)
+    home = Kinematics().home_position
+    cube = THINGS["cube"]
+    for corner, settled in ((0.07, True), (0.10, False)):  # 0.10 m and 0.14 m from the middle, of 0.12 m
+        place = home + [corner, corner, 0.02]
+        state = twin.reset(cube, Placed(tuple(place), (0, 0, 0)), 0)
+        assert state.on_plate(cube.reach) and is_settled(state, cube, TASK) == settled
+
+
 def test_nothing_seen_is_no_trial():
     class Blind(PerfectSight):
         def ball(self, twin):
             return None
 
     trial = run_trial("still", BALLS["foam"], Drop(0.3), 0, Twin(IDEAL), Blind(), duration_s=1.0)
-    assert not trial.began and not trial.caught and trial.decisions == []
+    assert not trial.began and not trial.caught and trial.decisions == [] and trial.position_error is None
 
 
 def test_a_trial_tells_what_happened():

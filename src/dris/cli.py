@@ -108,13 +108,18 @@ def evaluate(
         raise ValueError(f"episodes must be at least 1, got {episodes}")
     _check_folder(json_file)
     check_conditions(conditions)
+    if world == "twin":
+        from dris.twin.compare import noise_of, score_in_twin
+
+        for condition in conditions:
+            noise_of(condition)
+    elif drive != "ideal":
+        raise ValueError("--drive is the twin's: add --world twin")
     agents = {name: agent_maker(name) for name in policies}
     rows = []
     for name, (make_task, make_agent) in agents.items():
         for condition in conditions:
             if world == "twin":
-                from dris.twin.compare import score_in_twin
-
                 row = score_in_twin(name, condition, episodes, seed, drive)
             else:
                 row = score(make_task, make_agent, condition, episodes, seed)

@@ -82,9 +82,10 @@ def _table(name: str, table: dict[str, Any], real: dict[str, Any]) -> list[str]:
         counts = real.get("caught", {}).get(f"{what}/{label}", ())
         shown += "".join(f"<td class=paper>{count} / {real['trials']}" for count in counts)
         lines.append(f"<tr><td>{what}<td>{label}{shown}")
-    whole = "".join(
-        f"<td>{_rate([c for row in cells.values() for c in row.get(policy, [])])}" for policy in policies
-    )
+    pooled = [[c for row in cells.values() for c in row.get(policy, [])] for policy in policies]
+    whole = "".join(f"<td>{_rate(found)}" for found in pooled)
+    if any(len(found) != len(cells) * config["trials"] for found in pooled):
+        lines[0] += "<p><b>Incomplete</b>: cells have unequal numbers of trials; the last row adds them."
     whole += "".join(f"<td class=paper>{text}" for text in real.get("totals", ()))
     return ["\n".join((*lines, f"<tr class=best><td>all<td>{whole}</table>"))]
 

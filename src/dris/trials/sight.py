@@ -8,6 +8,7 @@ out a window around where it should be, as industrial cameras can; what lies out
 from __future__ import annotations
 
 import colorsys
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -118,7 +119,7 @@ class CameraSight:
         """Take what pictures are due now, and hand what has arrived to the tracker."""
         now = twin.ticks
         half = 0.5 * self.config.sensor.exposure_s
-        while self._planned and round((self._planned[0].true_s - half) / TICK_S) <= now:
+        while self._planned and self._planned[0].true_s - half < (now + 0.5) * TICK_S:
             exposure = self._planned.popleft()
             self._open.append(_Shot(exposure, self._instants(twin, exposure, now), self._window(exposure)))
         for shot in self._open:
@@ -148,13 +149,13 @@ class CameraSight:
         return round(centre[0]), round(centre[1])
 
     def _instants(self, twin: Twin, exposure: Exposure, now: int) -> list[int]:
-        """Ticks at which an exposure's pictures are taken."""
-        sensor, middle = self.config.sensor, round(exposure.true_s / TICK_S)
+        """Ticks at which an exposure's pictures are taken: evenly about the tick of its middle."""
+        sensor, middle = self.config.sensor, math.floor(exposure.true_s / TICK_S + 0.5)
         speed = float(np.linalg.norm(twin.state().thing_velocity))
         if sensor.subframes == 1 or speed < SHARP_SPEED:
             return [max(middle, now)]
         shares = (np.arange(sensor.subframes) + 0.5) / sensor.subframes - 0.5
-        return [max(round((exposure.true_s + sensor.exposure_s * s) / TICK_S), now) for s in shares]
+        return [max(middle + round(sensor.exposure_s * s / TICK_S), now) for s in shares]
 
     def _corner(self, shot: _Shot) -> tuple[int, int]:
         """Left and top, before the lens, of what is drawn for a window."""

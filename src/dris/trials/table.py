@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import multiprocessing
+import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +17,10 @@ from typing import Any
 
 import torch
 
+from dris.catching.agents import AGENTS
 from dris.catching.settings import DOMAIN
-from dris.runs import to_json, write_atomically
+from dris.names import policy_file
+from dris.runs import to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.sim.contact import PAPER
 from dris.stats import wilson
@@ -85,8 +91,14 @@ def run_table(config: TrialsConfig, file: Path, workers: int = 1) -> Iterator[tu
         workers: Trials at a time, each in a process of its own if there is more than one.
 
     Raises:
-        ValueError: The file holds trials of another kind.
+        ValueError: The file holds trials of another kind or of other weights, or another process adds to
+            the folder.
     """
+    with _alone(file.parent):
+        yield from _add(config, file, workers)
+
+
+def _add(config: TrialsConfig, file: Path, workers: int) -> Iterator[tuple[str, bool]]:
     table = _open_table(config, file)
     names = [
         f"{policy}/{what}/{label}/{k}"
@@ -104,17 +116,39 @@ def run_table(config: TrialsConfig, file: Path, workers: int = 1) -> Iterator[tu
         yield name, outcome["caught"]
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes from adding to a folder's tables, which each would replace whole."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise ValueError(f"another process is adding trials to {folder}: let it finish") from error
+    finally:
+        os.close(handle)
+
+
+def _weights(policy: str) -> str:
+    """What tells a policy's weights from others': a hash of its file; agents in code have none."""
+    return "" if policy in AGENTS else hashlib.sha256(policy_file(policy).read_bytes()).hexdigest()[:16]
+
+
 def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     stamp = json.loads(to_json(asdict(config)))
+    weights = {policy: _weights(policy) for policy in config.policies}
     if not file.exists():
-        return {"config": stamp, "trials": {}}
+        return {"config": stamp, "weights": weights, "versions": versions(), "trials": {}}
     table = json.loads(file.read_text())
+    for policy, known in table.get("weights", {}).items():
+        if weights.setdefault(policy, _weights(policy)) != known:
+            raise ValueError(f"{file} holds trials of other weights of '{policy}': choose another --name")
     old = table.get("config", {})
     if {**old, "policies": 0, "trials": 0} != {**stamp, "policies": 0, "trials": 0}:
         raise ValueError(f"{file} holds trials of another configuration: choose another --name or --out")
     stamp["policies"] = [*old["policies"], *(p for p in config.policies if p not in old["policies"])]
     stamp["trials"] = max(old["trials"], config.trials)
-    return table | {"config": stamp}
+    return table | {"config": stamp, "weights": weights}
 
 
 def _outcomes(config: TrialsConfig, names: list[str], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -157,20 +191,26 @@ def film_table(file: Path) -> Iterator[Path]:
     """Films beside a table's file: of every policy the first catch and the first loss that repeat on film.
 
     A film reads out whole frames and a table windows, so that a trial on the edge may end otherwise.
+
+    Raises:
+        ValueError: The table's trials did not use the cameras that a film shows.
     """
     table = json.loads(file.read_text())
     config = TrialsConfig(**{**table["config"], "policies": tuple(table["config"]["policies"])})
+    if config.sight != "cameras":
+        raise ValueError(f"{file} holds trials with {config.sight} sight: films show what cameras see")
     launches = {(what, label): launch for what, label, launch in cells_of(config.kind)}
     for policy in config.policies:
         player = make_player(policy)
         for caught, word in ((True, "caught"), (False, "lost")):
             alike = [key for key, trial in table["trials"].items() if trial["caught"] == caught]
             video = file.with_name(f"{file.stem}-{Path(policy).name}-{word}.mp4")
-            for key in [key for key in alike if key.startswith(f"{policy}/")][:FILM_TRIES]:
+            for key in [key for key in alike if key.rsplit("/", 3)[0] == policy][:FILM_TRIES]:
                 what, label, k = key.rsplit("/", 3)[1:]
                 launch, title = launches[what, label], f"{Path(policy).name}, {what}, {label}, trial {k}"
                 seed = config.seed + int(k)
-                trial = film(player, thing_of(config, what), launch, seed, config.drive, title, video)
+                lab = twin_of(config, player).config
+                trial = film(player, thing_of(config, what), launch, seed, lab, title, video)
                 if trial.caught == caught:
                     yield video
                     break

@@ -11,11 +11,10 @@ import numpy as np
 
 from dris.trials.sight import CameraSight, SightConfig
 from dris.twin.cameras import CAMERAS, CameraConfig
-from dris.twin.drives import drive
 from dris.twin.launch import Launch
 from dris.twin.objects import Thing
 from dris.twin.trial import Player, Sight, Trial, run_trial
-from dris.twin.twin import Twin
+from dris.twin.twin import Twin, TwinConfig
 
 SIDE = CameraConfig("side", (1.1, -2.2, 1.1), (0.45, 0.0, 0.75), width=480, height=480, focal=480.0)
 """Where the film is taken from; no policy sees it."""
@@ -23,8 +22,8 @@ FRAME_TICKS = 10
 """A picture every 10 ms of the trial..."""
 FPS = 25
 """...shown for 40 ms: four times slower than it was."""
-FILMED_S = 2.5
-"""Of a trial's ten seconds; if the ball is kept, the rest is the same picture."""
+SLOW_S, LATE_TICKS = 2.5, 100
+"""After these seconds the film shows a picture every 100 ms: two and a half times faster than it was."""
 FOUND, TRACKED = (60, 220, 60), (60, 60, 255)
 """Colours (BGR): what the detector found, where the tracker has the ball."""
 
@@ -34,7 +33,7 @@ def film(
     thing: Thing,
     launch: Launch,
     seed: int,
-    drive_name: str,
+    config: TwinConfig,
     title: str,
     file: Path,
     duration_s: float = 10.0,
@@ -48,14 +47,13 @@ def film(
         import imageio.v2 as imageio
     except ImportError as error:
         raise ImportError('films need imageio: pip install "dris[video]"') from error
-    config = drive(drive_name, player[0])
     twin = Twin(replace(config, lab=replace(config.lab, cameras=(*CAMERAS, SIDE))))
     twin.reset(thing, launch, seed)
     sight = CameraSight(twin, thing, SightConfig(window_half_px=None), seed)
     pictures: list[np.ndarray] = []
 
     def watch(twin: Twin, seen: Sight) -> None:
-        if twin.ticks % FRAME_TICKS == 0 and twin.time_s <= FILMED_S:
+        if twin.ticks % (FRAME_TICKS if twin.time_s <= SLOW_S else LATE_TICKS) == 0:
             pictures.append(_picture(twin, sight, title))
 
     trial = run_trial(player, thing, launch, seed, twin, sight, duration_s, watch)

@@ -21,12 +21,10 @@ class CameraConfig:
     """[pixels]"""
     focal: float = 520.0
     """Focal length [pixels]; pixels are square and the axis meets the image's middle."""
-    rate_hz: float = 80.0
-    """Frames a second [paper]."""
 
     def __post_init__(self) -> None:
         """Refuse cameras that see nothing."""
-        for name in ("width", "height", "focal", "rate_hz"):
+        for name in ("width", "height", "focal"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"camera {self.name}: {name} must be positive, got {getattr(self, name)}")
         if np.linalg.norm(np.subtract(self.target, self.position)[:2]) < 1e-6:

@@ -8,7 +8,7 @@ two-way coupling, joint friction, torque rate, latency, 1 kHz control, its own i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from dris.stats import wilson
 from dris.twin.drives import drive
 from dris.twin.launch import Placed
 from dris.twin.objects import SOLID, Thing, ball
-from dris.twin.trial import PerfectSight, Player, run_trial
+from dris.twin.trial import PerfectSight, Player, make_player, run_trial
 from dris.twin.twin import Twin
 
 BALL_DENSITY = 100.0
@@ -59,7 +59,7 @@ class Comparison:
         }
 
 
-def training_ball(radius: float, restitution: float, friction: float, drag: float = 0.0) -> Thing:
+def training_ball(radius: float, restitution: float, friction: float) -> Thing:
     """A ball of the training world, with a mass."""
     mass = BALL_DENSITY * 4 / 3 * math.pi * radius**3
     return ball(
@@ -70,7 +70,7 @@ def training_ball(radius: float, restitution: float, friction: float, drag: floa
         restitution=restitution,
         friction=friction,
         rolling=0.0,
-        drag=drag,
+        drag=0.0,
     )
 
 
@@ -78,12 +78,9 @@ def training_episodes(
     name: str, episodes: int, seed: int, drive_name: str, noise: float
 ) -> tuple[list[tuple[Thing, Placed]], tuple[bool, ...], Player]:
     """Starts of the training world's episodes, its own outcomes, and the policy."""
-    make_task, maker = agent_maker(name)
-    task = make_task()
-    if not isinstance(task, CatchingTask):
-        raise ValueError(f"'{name}' was trained on {type(task).__name__}; the twin catches")
-    law = drive(drive_name, task.config)
-    own = task.config
+    player = make_player(name)
+    law = drive(drive_name, player[0])
+    maker, task = agent_maker(name)[1], CatchingTask(player[0])
     task = task.changed(torque_rate=law.torque_rate, stiffness=law.stiffness, damping=law.damping)
     env = Env(task, EnvConfig(sets=episodes, instances=1, seed=seed, noise=noise))
     observation = env.reset()
@@ -105,8 +102,7 @@ def training_episodes(
             step = env.step(agent(observation))
         observation = step.observation
     outcomes = tuple(step.success[:, 0].tolist())
-    longer = task.changed(horizon=1000)
-    return starts, outcomes, (own, lambda: maker(longer, 1))
+    return starts, outcomes, player
 
 
 def evaluate_in_twin(
@@ -119,8 +115,8 @@ def evaluate_in_twin(
 ) -> Comparison:
     """Run a policy on the training's throws in both worlds.
 
-    The training world holds to the drive's gains and torque rate; of friction, latency and air it knows
-    nothing.
+    The training world holds to the drive's gains and torque rate; of joint friction and latency it knows
+    nothing. There is no air in either.
 
     Args:
         name: Of the policy.
@@ -131,7 +127,8 @@ def evaluate_in_twin(
         duration_s: Of the twin's trials [s]; the training's are one second long.
     """
     starts, training, player = training_episodes(name, episodes, seed, drive_name, noise)
-    twin = Twin(drive(drive_name, player[0]))
+    chosen = drive(drive_name, player[0])
+    twin = Twin(replace(chosen, lab=replace(chosen.lab, air_density=0.0)))
     trials = [
         run_trial(
             player, thing, placed, seed, twin, PerfectSight(noise, seed + k, player[0]), duration_s=duration_s
@@ -146,14 +143,20 @@ def evaluate_in_twin(
     )
 
 
-def score_in_twin(name: str, condition: str, episodes: int, seed: int, drive_name: str) -> dict[str, Any]:
-    """Outcome of a policy in the twin under a condition by its name, beside the training world's.
+def noise_of(condition: str) -> float:
+    """Observation noise of a condition by its name.
 
     Raises:
-        ValueError: The condition is more than observation noise.
+        ValueError: The condition is more than that.
     """
     known = conditions().get(condition)
     if known is None or known != Condition(noise=known.noise):
         raise ValueError(f"the twin knows noise alone, not '{condition}': use clean, noise-1 to noise-4")
-    row = evaluate_in_twin(name, episodes, seed, drive_name, known.noise).row()
+    return known.noise
+
+
+def score_in_twin(name: str, condition: str, episodes: int, seed: int, drive_name: str) -> dict[str, Any]:
+    """Outcome of a policy in the twin under a condition by its name, beside the training world's."""
+    noise = noise_of(condition)
+    row = evaluate_in_twin(name, episodes, seed, drive_name, noise).row()
     return {"condition": condition, "world": "twin", "drive": drive_name, "seed": seed, **row}

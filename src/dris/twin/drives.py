@@ -34,7 +34,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     )
     if name == "ideal":
         still = LabConfig(joint_friction=(0.0,) * 7, air_density=0.0)
-        return replace(own, lab=still, torque_rate=None, latency_s=0.0)
+        return replace(own, lab=still, torque_rate=task.torque_rate, latency_s=0.0)
     if name == "jumping":
         return replace(own, torque_rate=None)
     if name == "fci" or (name == "identified" and task.torque_rate is not None):

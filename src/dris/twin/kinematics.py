@@ -34,7 +34,6 @@ class Kinematics:
         self._model = mujoco.MjModel.from_xml_path(str(ROBOT_XML))
         self._data = mujoco.MjData(self._model)
         self._site = self._model.site("plate").id
-        self._body = int(self._model.site_bodyid[self._site])
         self.low, self.high = self._model.jnt_range.T.copy()
         self.speed_limit = self._model.numeric("joint_velocity_limit").data.copy()
         self.home = np.array(CatchingConfig().home if home is None else home)

@@ -17,6 +17,7 @@ from dris.catching.task import CatchingTask
 from dris.evaluate import Agent
 from dris.names import agent_maker
 from dris.twin.control import Controller, Decision
+from dris.twin.lab import PLATE_HALF
 from dris.twin.launch import Laid, Launch, Placed
 from dris.twin.objects import Thing
 from dris.twin.twin import TICK_S, State, Twin
@@ -107,9 +108,9 @@ class Trial:
     """Control steps without a valid state; the robot then holds its last reference."""
     found_share: float
     """Share of frames in which something was found."""
-    position_error: float
-    """RMS of the seen position against the truth, over the control steps [m]."""
-    velocity_error: float
+    position_error: float | None
+    """RMS of the seen position against the truth, over the control steps [m]; None if nothing was seen."""
+    velocity_error: float | None
     """RMS of the seen velocity [m/s]."""
     speed_share: float
     """Fastest joint as a share of its FCI speed limit; above 1 the real robot would have stopped."""
@@ -232,7 +233,7 @@ class _Loop:
         """Judge."""
         twin, state = self.twin, self.twin.state()
         lost = is_lost(state)
-        position, speed = np.sqrt(np.mean(np.square(self._errors or [(0.0, 0.0)]), axis=0))
+        errors = np.sqrt(np.mean(np.square(self._errors), axis=0)).tolist() if self._errors else (None, None)
         return Trial(
             caught=self.began is not None and not lost and state.on_plate(twin.thing.reach),
             settled=self.settled,
@@ -240,8 +241,8 @@ class _Loop:
             lost_s=(twin.ticks - self.began) * TICK_S if lost and self.began is not None else None,
             blind_steps=self._blind,
             found_share=self.sight.found_share,
-            position_error=float(position),
-            velocity_error=float(speed),
+            position_error=errors[0],
+            velocity_error=errors[1],
             speed_share=float((twin.fastest / twin.speed_limit).max()),
             limited_share=twin.limited_ticks / max(twin.ticks, 1),
             decisions=self._decisions,
@@ -250,9 +251,11 @@ class _Loop:
 
 
 def is_settled(state: State, thing: Thing, config: CatchingConfig) -> bool:
-    """The training's success: on the plate and slow."""
+    """The training's success: on the disc inside the plate, and slow."""
     speed = float(np.linalg.norm(state.thing_velocity))
-    return state.on_plate(thing.reach, config.success_gap) and speed < config.success_speed
+    across = (state.plate_rotation.T @ (state.thing_position - state.plate_position))[:2]
+    inside = state.on_plate(thing.reach, config.success_gap) and float(np.hypot(*across)) <= PLATE_HALF
+    return inside and speed < config.success_speed
 
 
 def is_lost(state: State) -> bool:
