@@ -15,7 +15,7 @@ from dris.load import load_policy
 from dris.names import agent_maker, policy_file
 from dris.runs import CheckpointError, load_checkpoint
 
-RESULTS = Path(__file__).parents[1] / "results" / "policies" / "paper.json"
+RESULTS = Path(__file__).parents[1] / "results" / "policies"
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -45,10 +45,11 @@ def test_a_shipped_policy_says_how_it_was_made(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "condition"), [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean")]
+    ("name", "condition"),
+    [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean"), ("dris-robot", "clean")],
 )
 def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
-    rows = json.loads(RESULTS.read_text())
+    rows = [row for file in RESULTS.glob("*.json") for row in json.loads(file.read_text())]
     written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))
     make_task, make_agent = agent_maker(name)
     score = evaluate(make_task, make_agent, CONDITIONS[condition], 1000, seed=4321)
