@@ -51,7 +51,7 @@ def _films(folder: Path, out: Path) -> list[str]:
     if not videos:
         return []
     parts = [
-        "<h2>Films</h2><p>Four times slower than the trial. Left: the laboratory. Right: what both cameras "
+        "<h2>Films</h2><p>The first 2.5 s four times slower, the rest faster than they were. Left: the laboratory. Right: what both cameras "
         "see; green circle: the ball as it was found; red cross and arrow: where the tracker has it, and how "
         "far it goes in 50 ms.</p>"
     ]
