@@ -51,9 +51,9 @@ def _films(folder: Path, out: Path) -> list[str]:
     if not videos:
         return []
     parts = [
-        "<h2>Films</h2><p>The first 2.5 s four times slower, the rest faster than they were. Left: the laboratory. Right: what both cameras "
-        "see; green circle: the ball as it was found; red cross and arrow: where the tracker has it, and how "
-        "far it goes in 50 ms.</p>"
+        "<h2>Films</h2><p>The first 2.5 s four times slower, the rest faster than they were. Left: the "
+        "laboratory. Right: what both cameras see; green circle: the ball as it was found; red cross and "
+        "arrow: where the tracker has it, and how far it goes in 50 ms.</p>"
     ]
     for video in videos:
         if out.resolve() != folder.resolve():
