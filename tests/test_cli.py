@@ -101,3 +101,20 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         assert rows["20"]["instance_seconds_per_second"] > 0
     # A ratio in one run, with a wide margin: full size gives hundreds.
     assert result["ratio_to_mujoco"]["20"] > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("evaluate",), "at least one policy"),
+        (("evaluate", "still", "--episodes", 0), "one episode"),
+        (("evaluate", "still", "--drive", "fci"), "add --world twin"),
+        (("evaluate", "still", "--world", "twin", "--conditions", "execution"), "noise alone"),
+        (("train", "--noise", "nan"), "noise must be 0 or more"),
+        (("train", "--noise", -1), "noise must be 0 or more"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_work(arguments, message, tmp_path):
+    refused = dris(*arguments, ok=False)
+    assert refused.returncode == 2 and message in refused.stderr + refused.stdout
+    assert "Traceback" not in refused.stderr

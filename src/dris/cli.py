@@ -104,8 +104,8 @@ def evaluate(
             friction, latency and air; fci: and 1000 Nm/s; identified: and gains fitted to that.
         json_file: Also write the scores to this file.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes must be at least 1, got {episodes}")
+    if episodes < 1 or not policies:
+        raise ValueError(f"need at least one policy and one episode, got {policies} and {episodes}")
     _check_folder(json_file)
     check_conditions(conditions)
     if world == "twin":

@@ -93,6 +93,8 @@ class TrainConfig:
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.noise < float("inf"):
+            raise ValueError(f"noise must be 0 or more and finite, got {self.noise}")
         for name in self.evaluate_on:
             if name not in CONDITIONS:
                 raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")
