@@ -26,6 +26,7 @@ from dris.names import (
 from dris.recipe import TrainConfig
 from dris.runs import load_checkpoint, to_json, write_atomically
 from dris.trials.config import TrialsConfig
+from dris.twin import Drive
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
 PAPER_TRIALS = TrialsConfig()
@@ -86,7 +87,7 @@ def evaluate(
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
     world: Literal["training", "twin"] = "training",
-    drive: Literal["ideal", "jumping", "fci", "identified"] = "ideal",
+    drive: Drive = "ideal",
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
     """Success and mean reward of policies on a single object, with Wilson intervals (95 %).

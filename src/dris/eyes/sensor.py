@@ -94,7 +94,7 @@ class SensorNoise:
     """Shot noise, whose variance goes with brightness, and read noise, both as normal numbers.
 
     Numbers are drawn once, for an area larger than a frame; every frame gets a window of it at a place drawn
-    anew. That is ten times faster, and nothing that looks at frames one by one can tell.
+    anew. That is four times faster, and nothing that looks at frames one by one can tell.
     """
 
     MARGIN = 256

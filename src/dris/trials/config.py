@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dris.twin import Drive
+
 TRIALS_SEED = 50_021
 """Seed of the first trial of every cell; nothing was tuned on it."""
 
@@ -23,7 +25,7 @@ class TrialsConfig:
     trials: int = 20
     """Of every cell."""
     seed: int = TRIALS_SEED
-    drive: Literal["ideal", "jumping", "fci", "identified"] = "identified"
+    drive: Drive = "identified"
     """What stands between reference and torque: see `dris.twin.drives`."""
     sight: Literal["cameras", "perfect"] = "cameras"
     """perfect: the true position and velocity, without delay."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 from dris.catching.settings import CatchingConfig
+from dris.twin import Drive
 from dris.twin.lab import LabConfig
 from dris.twin.twin import TwinConfig
 
@@ -12,8 +14,6 @@ IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 """K [Nm/rad] by `python -m dris.twin gains` for the default laboratory: see gains.py."""
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
-
-DRIVES = ("ideal", "jumping", "fci", "identified")
 
 
 def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
@@ -41,4 +41,4 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         return own
     if name == "identified":
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
-    raise ValueError(f"there is no drive '{name}'; known: {', '.join(DRIVES)}")
+    raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")

@@ -243,7 +243,7 @@ class Twin:
         Args:
             camera: Its name.
             window: Left and top of a square of `WINDOW` pixels, which may reach over the picture's edge: only
-                that is drawn, in a quarter of the time. None: the whole picture.
+                that is drawn, in a third of the time. None: the whole picture.
 
         Raises:
             ValueError: There is no such camera.
