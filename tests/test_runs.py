@@ -12,7 +12,7 @@ from dris.encoder import EncoderConfig
 from dris.env import Env, EnvConfig
 from dris.load import load_policy
 from dris.recipe import PpoConfig
-from dris.runs import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from dris.runs import Checkpoint, CheckpointError, load_checkpoint, read_metrics, save_checkpoint
 from dris.train import Trainer
 from fakes import LineTask
 from test_learning import TINY_ENCODER, tiny, train
@@ -92,6 +92,49 @@ def test_damaged_files_are_refused(run_folder, tmp_path, how, message):
         load_policy(file, LineTask)
 
 
+def test_a_flipped_bit_anywhere_in_the_header_is_found(run_folder, tmp_path):
+    data = (run_folder / "policy.safetensors").read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    assert b"learning_rate" in data[8:end]  # the recipe's text is in there
+    file = tmp_path / "policy.safetensors"
+    for place in range(0, end, 5):
+        bit = 1 << place % 8
+        file.write_bytes(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+        with pytest.raises(CheckpointError):
+            load_checkpoint(file, "policy")
+
+
+def test_an_older_schema_is_refused_with_a_way_out(run_folder, tmp_path, monkeypatch):
+    saved = load_checkpoint(run_folder / "policy.safetensors", "policy")
+    with monkeypatch.context() as patch:
+        patch.setattr("dris.runs.SCHEMA", 1)
+        save_checkpoint(tmp_path / "old.safetensors", saved)
+    with pytest.raises(CheckpointError, match="schema 1, this version reads 2: train again"):
+        load_checkpoint(tmp_path / "old.safetensors", "policy")
+
+
+def test_a_torn_last_line_of_metrics_does_not_stop_a_resume(tmp_path):
+    trainer = Trainer(LineTask, tiny(), tmp_path)
+    for progress in trainer.run():
+        if progress.stage == "policy" and progress.done == 3:
+            break  # saved after 2
+    file = tmp_path / "metrics.jsonl"
+    file.write_text(file.read_text() + '{"iteration": 3, "rew')
+    list(Trainer(LineTask, tiny(), tmp_path).run())
+    assert [row["iteration"] for row in read_metrics(file)] == list(range(6))
+    file.write_text(file.read_text().replace('"iteration": 1', '"iteration" 1'))
+    with pytest.raises(ValueError, match=r"metrics.jsonl is damaged in line 2"):
+        list(Trainer(LineTask, tiny(), tmp_path).run())
+
+
+def test_a_folder_that_cannot_be_a_run_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config.json is not JSON .* mend it, or move it away"):
+        Trainer(LineTask, tiny(), tmp_path)
+    with pytest.raises(ValueError, match=r"config.json is a file: a run needs a folder"):
+        Trainer(LineTask, tiny(), tmp_path / "config.json")
+
+
 def test_files_that_do_not_fit_are_refused(run_folder, tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         load_policy(tmp_path / "none.safetensors", LineTask)
@@ -129,15 +172,26 @@ def test_files_that_do_not_fit_are_refused(run_folder, tmp_path):
     [
         ({"sets": 0}, "sets must be at least 1"),
         ({"evaluate_on": ("fog",)}, "unknown condition 'fog'; known: clean"),
+        ({"seed": -1}, r"seed must lie in \[0, 2147483648\), got -1"),
+        ({"seed": 2**40}, "seed must lie in"),
     ],
 )
 def test_bad_runs_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         tiny(**changes)
+
+
+def test_bad_values_of_its_parts_are_refused(tmp_path):
     with pytest.raises(ValueError, match="discount"):
         PpoConfig(discount=1.0)
     with pytest.raises(ValueError, match="set_sizes"):
         EncoderConfig(set_sizes=())
+    with pytest.raises(ValueError, match=r"set_sizes must not exceed the 20 instances a set, got \(1, 50\)"):
+        EncoderConfig(instances=20, set_sizes=(1, 50))
+    steps = tiny().sets * LineTask().horizon
+    batches = replace(tiny().ppo, mini_batches=steps + 1)
+    with pytest.raises(ValueError, match=f"{steps} steps .* cannot be cut into {steps + 1} mini-batches"):
+        next(Trainer(LineTask, tiny(ppo=batches), tmp_path).run())
 
 
 class Poisoned(LineTask):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -24,7 +23,7 @@ from dris.names import (
     task_maker,
 )
 from dris.recipe import TrainConfig
-from dris.runs import load_checkpoint, to_json, write_atomically
+from dris.runs import load_checkpoint, read_json, to_json, write_atomically
 from dris.trials.config import TrialsConfig
 from dris.twin import Drive
 
@@ -127,7 +126,7 @@ def evaluate(
             rows.append({"policy": name, **row})
             print(f"{name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:
-        json_file.write_text(json.dumps(rows, indent=2) + "\n")
+        write_atomically(json_file, to_json(rows))
     return 0
 
 
@@ -222,7 +221,7 @@ def bench(
         result = bench_physics(64 if sets is None else sets)
     print(table(result))
     if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n")
+        write_atomically(json_file, to_json(result))
     return 0
 
 
@@ -294,7 +293,7 @@ def trials(
     file = out / f"{name or config.kind}.json"
     for done, (trial, caught) in enumerate(run_table(config, file, workers), start=1):
         print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
-    for policy, total in json.loads(file.read_text())["totals"].items():
+    for policy, total in read_json(file)["totals"].items():
         rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
         print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}")
     for video in film_table(file) if films else ():
@@ -315,7 +314,7 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     from dris.study.theory_page import report_theory
     from dris.trials.page import report_trials
 
-    if any("trials" in json.loads(file.read_text()) for file in folder.glob("*.json")):
+    if any("trials" in read_json(file) for file in folder.glob("*.json")):
         page = report_trials(folder, out or folder, load_paper())
     elif (folder / "theory.json").exists():
         page = report_theory(folder, out or folder, folder.parent / "paper")

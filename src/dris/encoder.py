@@ -62,6 +62,10 @@ class EncoderConfig:
             raise ValueError(f"pooling must be 'max' or 'moments', got '{self.pooling}'")
         if not self.set_sizes or min(self.set_sizes) < 1:
             raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
+        if max(self.set_sizes) > self.instances:
+            raise ValueError(
+                f"set_sizes must not exceed the {self.instances} instances a set, got {self.set_sizes}"
+            )
         for name in ("unit", "learning_rate", "code_spread"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
@@ -227,7 +231,7 @@ def _one_pass(
     """A gradient step on each batch of sets, each batch with its size and its own choice of instances."""
     losses = []
     for k, rows in enumerate(torch.randperm(len(data)).split(config.batch)):
-        size = min(config.set_sizes[(first_batch + k) % len(config.set_sizes)], data.shape[1])
+        size = config.set_sizes[(first_batch + k) % len(config.set_sizes)]
         columns = torch.randint(0, data.shape[1], (len(rows), size))
         loss = model.loss(torch.gather(data[rows], 1, columns[..., None].expand(-1, -1, data.shape[2])))
         optimizer.zero_grad()

@@ -9,6 +9,9 @@ from dris.encoder import EncoderConfig
 from dris.evaluate import CONDITIONS
 from dris.policy import PolicyConfig
 
+LARGEST_SEED = 2**31
+"""Seeds are multiplied by a million and more to tell iterations apart, within 64 bits."""
+
 
 @dataclass(frozen=True)
 class PpoConfig:
@@ -93,6 +96,8 @@ class TrainConfig:
         ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.seed < LARGEST_SEED:
+            raise ValueError(f"seed must lie in [0, {LARGEST_SEED}), got {self.seed}")
         if not 0 <= self.noise < float("inf"):
             raise ValueError(f"noise must be 0 or more and finite, got {self.noise}")
         for name in self.evaluate_on:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dris.runs import write_atomically
+from dris.runs import read_json, read_metrics, write_atomically
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -34,13 +34,13 @@ def report_run(folder: Path, out: Path) -> Path:
     missing = [n for n in ("config.json", "metrics.jsonl", "versions.json") if not (folder / n).exists()]
     if missing:
         raise ValueError(f"{folder} is not the folder of a run: it has no {', '.join(missing)}")
-    config = json.loads((folder / "config.json").read_text())
-    versions = json.loads((folder / "versions.json").read_text())
-    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    config = read_json(folder / "config.json")
+    versions = read_json(folder / "versions.json")
+    metrics = read_metrics(folder / "metrics.jsonl")
     if not metrics:
         raise ValueError(f"the run in {folder} has not finished an iteration yet: nothing to report")
     scores_file = folder / "scores.json"
-    scores = json.loads(scores_file.read_text()) if scores_file.exists() else []
+    scores = read_json(scores_file) if scores_file.exists() else []
     if not all(isinstance(row, dict) and {"policy", "condition", "success"} <= row.keys() for row in scores):
         raise ValueError(f"{scores_file} is not what `dris evaluate --json` writes: make it anew")
     out.mkdir(parents=True, exist_ok=True)

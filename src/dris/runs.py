@@ -2,7 +2,7 @@
 
 A checkpoint is one safetensors file: tensors, and a JSON header with schema, kind, configuration and
 progress. It is written to a temporary file, flushed and renamed, so that a reader sees the old file or
-the new one; its checksum is verified on reading.
+the new one; its checksum, over tensors and header, is verified on reading.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-SCHEMA = 1
+SCHEMA = 2
 LARGEST_BYTES = 512 * 1024 * 1024
 
 
@@ -58,8 +58,9 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-def _checksum(tensors: dict[str, torch.Tensor]) -> str:
-    digest = hashlib.sha256()
+def fingerprint(tensors: dict[str, torch.Tensor], words: str = "") -> str:
+    """SHA-256 of tensors (names, types, shapes and bytes) and of words beside them."""
+    digest = hashlib.sha256(words.encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().contiguous()
         digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
@@ -78,9 +79,10 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "kind": checkpoint.kind,
         "config": checkpoint.config,
         "progress": checkpoint.progress,
-        "sha256": _checksum(tensors),
     }
-    write_atomically(path, save(tensors, metadata={"dris": json.dumps(header)}))
+    words = json.dumps(header)
+    metadata = {"dris": words, "sha256": fingerprint(tensors, words)}
+    write_atomically(path, save(tensors, metadata=metadata))
 
 
 def load_checkpoint(path: Path, kind: str) -> Checkpoint:
@@ -108,16 +110,19 @@ def load_checkpoint(path: Path, kind: str) -> Checkpoint:
         raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}") from error
     try:
         header = json.loads(metadata["dris"])
-        schema, found, checksum = header["schema"], header["kind"], header["sha256"]
+        schema, found = int(header["schema"]), header["kind"]
         config, progress = header["config"], header["progress"]
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} has no header of dris: it was written by something else") from error
-    if schema > SCHEMA:
-        raise CheckpointError(f"{path} has schema {schema}, this version reads up to {SCHEMA}: update dris")
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} has no header of dris: it is damaged, or not ours"
+        ) from error
+    if schema != SCHEMA:
+        way_out = "update dris" if schema > SCHEMA else "train again, or use the dris that wrote it"
+        raise CheckpointError(f"{path} has schema {schema}, this version reads {SCHEMA}: {way_out}")
+    if fingerprint(tensors, metadata["dris"]) != metadata.get("sha256"):
+        raise CheckpointError(f"{path} is damaged: its checksum does not match its tensors and header")
     if found != kind:
         raise CheckpointError(f"{path} is a {found}, expected a {kind}")
-    if _checksum(tensors) != checksum:
-        raise CheckpointError(f"{path} is damaged: its checksum does not match its tensors")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor '{name}' is not finite")
@@ -167,6 +172,24 @@ def versions() -> dict[str, str]:
     return found
 
 
+def read_metrics(file: Path) -> list[dict[str, Any]]:
+    """Figures of all iterations, one line each; a last line without its end was torn by a crash.
+
+    Raises:
+        ValueError: A line is damaged.
+    """
+    rows = []
+    for number, line in enumerate(file.read_text().splitlines(keepends=True), start=1):
+        if not line.endswith("\n"):
+            continue
+        try:
+            rows.append(json.loads(line))
+            rows[-1]["iteration"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{file} is damaged in line {number}: delete the line to go on") from error
+    return rows
+
+
 class Metrics:
     """metrics.jsonl and TensorBoard, cut back to where a resumed run goes on."""
 
@@ -174,9 +197,9 @@ class Metrics:
         from torch.utils.tensorboard import SummaryWriter
 
         self._file = folder / "metrics.jsonl"
-        lines = self._file.read_text().splitlines() if self._file.exists() else []
-        kept = [line for line in lines if json.loads(line)["iteration"] < first]
-        write_atomically(self._file, "".join(line + "\n" for line in kept).encode())
+        rows = read_metrics(self._file) if self._file.exists() else []
+        kept = [json.dumps(row) + "\n" for row in rows if row["iteration"] < first]
+        write_atomically(self._file, "".join(kept).encode())
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
 
     def add(self, iteration: int, figures: dict[str, float]) -> None:
@@ -186,6 +209,18 @@ class Metrics:
         for name, value in figures.items():
             self._board.add_scalar(name, value, iteration)
         self._board.flush()
+
+
+def read_json(file: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        ValueError: It is not JSON; the message names it.
+    """
+    try:
+        return json.loads(file.read_text())
+    except ValueError as error:
+        raise ValueError(f"{file} is not JSON ({error}): mend it, or move it away") from error
 
 
 def to_json(value: Any) -> bytes:

@@ -43,6 +43,7 @@ from dris.runs import (
     load_checkpoint,
     load_into,
     named,
+    read_json,
     save_checkpoint,
     to_json,
     versions,
@@ -75,10 +76,12 @@ class Trainer:
         self._claim_folder()
 
     def _claim_folder(self) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"{self.folder} is a file: a run needs a folder of its own, choose another name")
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / "config.json"
         if file.exists():
-            if json.loads(file.read_text()) != self._stored_config:
+            if read_json(file) != self._stored_config:
                 raise ValueError(
                     f"{self.folder} holds a run with another configuration: choose another folder"
                 )
@@ -93,6 +96,7 @@ class Trainer:
             torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
         self.task = self.make_task()
         self._contract = json.loads(json.dumps(self.task.contract()))  # early: it may hold what JSON cannot
+        self._check_batches()
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
             self.policy = Policy(self.task, self.config.encoder, self.config.policy)
@@ -100,6 +104,14 @@ class Trainer:
             yield from self._encoder_stage()
         if "policy" in stages:
             yield from self._policy_stage()
+
+    def _check_batches(self) -> None:
+        steps, parts = self.config.sets // self.processes * self.task.horizon, self.config.ppo.mini_batches
+        if parts > steps:
+            raise ValueError(
+                f"{steps} steps (sets x horizon) cannot be cut into {parts} mini-batches: ask for fewer, or "
+                "for more sets"
+            )
 
     def _encoder_stage(self) -> Iterator[Progress]:
         source = self.config.encoder_from

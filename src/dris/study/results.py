@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dris.runs import read_json
 from dris.stats import better, interval, iqm
 
 LAST_ITERATIONS = 100
@@ -86,7 +86,7 @@ def load_results(folder: Path) -> Results:
     file = folder / "study.json"
     if not file.exists():
         raise ValueError(f"{folder} holds no study: it has no study.json")
-    description = json.loads(file.read_text())
+    description = read_json(file)
     cells: dict[tuple[str, str], list[Cell]] = {}
     missing = []
     for job in description["jobs"]:
@@ -95,7 +95,7 @@ def load_results(folder: Path) -> Results:
         if not file.exists():
             missing.append(name)
             continue
-        cell = json.loads(file.read_text())
+        cell = read_json(file)
         if any(cell.get(key) != value for key, value in job.items()) or "scores" not in cell:
             raise ValueError(f"{file} is not the result of {name}: remove it and run the study again")
         cells.setdefault((job["preset"], job["method"]), []).append(cell)

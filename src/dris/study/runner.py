@@ -20,7 +20,7 @@ from typing import Any
 from dris.load import load_policy
 from dris.names import CATCHING, WORST_CASE, score, task_maker
 from dris.recipe import TrainConfig
-from dris.runs import to_json, versions, write_atomically
+from dris.runs import read_json, read_metrics, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.train import Trainer
 
@@ -117,7 +117,7 @@ def paper_study(quick: bool = False) -> Study:
     if quick:
         recipe = replace(
             recipe, sets=16, iterations=4, evaluate_every=2, evaluate_episodes=20,
-            encoder=replace(recipe.encoder, episodes=1, sets=16, instances=20, passes=1),
+            encoder=replace(recipe.encoder, episodes=1, sets=16, instances=20, set_sizes=(1, 20), passes=1),
         )  # fmt: skip
         jobs = tuple(Job(method, "paper", 0) for method in ("e2e", "dris-10"))
         return Study("paper-quick", recipe, jobs, (*noise, "execution", "restitution"), episodes=50)
@@ -152,7 +152,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
         name: score(make_task, lambda task, sets: policy, name, study.episodes_of(name), study.seed)
         for name in study.conditions
     }
-    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    metrics = read_metrics(folder / "metrics.jsonl")
     return {
         **asdict(job),
         "stamp": study.stamp(job),
@@ -205,7 +205,7 @@ def _is_done(study: Study, job: Job, out: Path) -> bool:
     file = cell_file(out, job)
     if not file.exists():
         return False
-    if json.loads(file.read_text())["stamp"] != study.stamp(job):
+    if read_json(file)["stamp"] != study.stamp(job):
         raise ValueError(
             f"{file} was made with another recipe or other conditions: move it away to run it again, or "
             "choose another folder"

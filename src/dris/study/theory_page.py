@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from dris.report import STYLE
-from dris.runs import write_atomically
+from dris.runs import read_json, write_atomically
 from dris.study.results import Results, estimate, load_results
 
 GAP = ("dris-1", "dris-10", "dris-50", "dris-200")
@@ -21,7 +20,7 @@ def report_theory(folder: Path, out: Path, study: Path | None = None) -> Path:
         out: Folder to write to.
         study: Results of the study of trained policies, for the gap on held-out physics.
     """
-    found = json.loads((folder / "theory.json").read_text())
+    found = read_json(folder / "theory.json")
     results = load_results(study) if study is not None and (study / "study.json").exists() else None
     out.mkdir(parents=True, exist_ok=True)
     gaps = generalisation_gaps(results) if results else {}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 from dris.report import STYLE
-from dris.runs import write_atomically
+from dris.runs import read_json, write_atomically
 from dris.stats import wilson
 
 TITLES = {
@@ -26,7 +25,7 @@ def report_trials(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
     Raises:
         ValueError: There are none.
     """
-    tables = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
+    tables = {file.stem: read_json(file) for file in sorted(folder.glob("*.json"))}
     tables = {name: table for name, table in tables.items() if "trials" in table and "config" in table}
     if not tables:
         raise ValueError(f"{folder} holds no trials: run `dris trials` first")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import multiprocessing
 import os
@@ -20,7 +19,7 @@ import torch
 from dris.catching.agents import AGENTS
 from dris.catching.settings import DOMAIN
 from dris.names import policy_file
-from dris.runs import to_json, versions, write_atomically
+from dris.runs import fingerprint, load_checkpoint, read_json, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.sim.contact import PAPER
 from dris.stats import wilson
@@ -130,8 +129,10 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _weights(policy: str) -> str:
-    """What tells a policy's weights from others': a hash of its file; agents in code have none."""
-    return "" if policy in AGENTS else hashlib.sha256(policy_file(policy).read_bytes()).hexdigest()[:16]
+    """What tells a policy's weights from others'; agents in code have none."""
+    if policy in AGENTS:
+        return ""
+    return fingerprint(load_checkpoint(policy_file(policy), "policy").tensors)[:16]
 
 
 def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
@@ -139,7 +140,7 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     weights = {policy: _weights(policy) for policy in config.policies}
     if not file.exists():
         return {"config": stamp, "weights": weights, "versions": versions(), "trials": {}}
-    table = json.loads(file.read_text())
+    table = read_json(file)
     for policy, known in table.get("weights", {}).items():
         if weights.setdefault(policy, _weights(policy)) != known:
             raise ValueError(f"{file} holds trials of other weights of '{policy}': choose another --name")
@@ -195,7 +196,7 @@ def film_table(file: Path) -> Iterator[Path]:
     Raises:
         ValueError: The table's trials did not use the cameras that a film shows.
     """
-    table = json.loads(file.read_text())
+    table = read_json(file)
     config = TrialsConfig(**{**table["config"], "policies": tuple(table["config"]["policies"])})
     if config.sight != "cameras":
         raise ValueError(f"{file} holds trials with {config.sight} sight: films show what cameras see")
