@@ -113,9 +113,7 @@ def load_checkpoint(path: Path, kind: str) -> Checkpoint:
         schema, found = int(header["schema"]), header["kind"]
         config, progress = header["config"], header["progress"]
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{path} has no header of dris: it is damaged, or not ours"
-        ) from error
+        raise CheckpointError(f"{path} has no header of dris: it is damaged, or not ours") from error
     if schema != SCHEMA:
         way_out = "update dris" if schema > SCHEMA else "train again, or use the dris that wrote it"
         raise CheckpointError(f"{path} has schema {schema}, this version reads {SCHEMA}: {way_out}")
