@@ -11,7 +11,7 @@ import pytest
 from dris.names import CATCHING
 from dris.recipe import TrainConfig
 from dris.study.page import load_paper, markdown_table, report_study
-from dris.study.results import estimate, load_results
+from dris.study.results import estimate, load_results, makespan
 from dris.study.runner import METHODS, Job, Study, cell_file, paper_study, run_job, run_study
 from test_learning import tiny
 
@@ -158,6 +158,14 @@ def test_figures_by_hand(tmp_path):
     assert results.late("paper", "e2e", "clean") == [0.2, 0.4]
     with pytest.raises(ValueError, match="holds no study"):
         load_results(tmp_path / "paper")
+
+
+def test_the_time_of_a_cluster_by_hand(tmp_path):
+    # 7, 4, 3, 2, 2 on two cores, longest first: 7 + 2 on one, 4 + 3 + 2 on the other.
+    assert makespan([2, 4, 3, 7, 2], 2) == 9 and makespan([2, 4, 3, 7, 2], 1) == 18
+    assert makespan([2, 4, 3, 7, 2], 9) == 7
+    write_study(tmp_path, {("e2e", 0): 0.2})  # the other e2e counts like it, dris-10 was never timed
+    assert load_results(tmp_path).seconds() == ([60.0, 60.0], 1)
 
 
 def test_a_file_in_the_wrong_place_is_refused(tmp_path):

@@ -7,7 +7,7 @@ import torch
 
 from dris.catching.task import CatchingTask
 from dris.names import agent_maker
-from dris.study.theory import SIZES, TheoryConfig, _expand, _gradients, local_cost, propagation
+from dris.study.theory import SIZES, TheoryConfig, _expand, _gradients, fit_floor, local_cost, propagation
 from dris.study.theory_page import report_theory, sentences
 
 SMALL = TheoryConfig(sets=6)
@@ -29,11 +29,25 @@ def test_gradients_are_those_of_the_score_function():
     """The sum over sets is the gradient of the whole sum, and weights that vanish leave nothing."""
     make_task, make_agent = agent_maker("dris-10")
     policy = make_agent(make_task(), 1)
-    single = _gradients(make_task(), policy, TheoryConfig(sets=1), size=2)
+    single = _gradients(make_task(), policy, TheoryConfig(sets=1), 2, 2)
     # One set: its return less the average over sets is zero, and so is its gradient.
     assert float(single[0].abs().max()) == 0.0
-    several = _gradients(make_task(), policy, TheoryConfig(sets=3), size=2)
+    several = _gradients(make_task(), policy, TheoryConfig(sets=3), 2, 2)
     assert len(several) == 3 and all(float(g.norm()) > 0 for g in several)
+    # The policy sees the same two balls, but is rewarded for one: other gradients.
+    first = _gradients(make_task(), policy, TheoryConfig(sets=3), 2, 1)
+    assert all(not torch.equal(one, both) for one, both in zip(first, several, strict=True))
+
+
+def test_the_floor_is_found_in_gradients_that_have_one():
+    """g_i = shared + own, variances 3 and 1: sigma^2 = 4, rho = 3/4."""
+    generator = torch.Generator().manual_seed(0)
+    own = torch.randn(4000, SIZES[-1], generator=generator)
+    shared = 3**0.5 * torch.randn(4000, 1, generator=generator)
+    means = [(shared + own)[:, :n].mean(dim=1) for n in SIZES]
+    falling = [float((part - means[-1]).square().mean()) for part in means[:-1]]
+    found = fit_floor(falling, float(means[-1].var()))
+    assert found["rho"] == pytest.approx(0.75, abs=0.01) and found["power"] == pytest.approx(1.0, abs=0.02)
 
 
 def test_linear_noise_falls_with_the_square_root():
@@ -48,10 +62,10 @@ def made_up() -> dict:
     return {
         "config": {"policy": "dris-50", "sets": 8, "seed": 1, "std": 0.1},
         "propagation": {"largest_difference": 0.0, "instances": 20},
-        "gradient": {"sizes": SIZES, "variance": falling, "fitted": falling, "rho": 0.25, "explained": 1.0},
+        "gradient": {"sizes": SIZES, "variance": falling, "seen": falling, "rho": 0.25, "power": 1.0, "falling": falling[:-1], "fitted": falling[:-1]},
         "local_cost": {
             "sizes": SIZES, "noise": falling, "signal": [0.5] * 8, "signal_spread": [0.1] * 8, "power": -0.5,
-            "convex": 1.0, "step": 8,
+            "convex": 1.0, "step": 8, "true": 0.5,
         },
         "estimation": {"sizes": SIZES, "error": falling, "power": -1.0},
     }  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from dris.runs import read_json
@@ -60,6 +62,21 @@ class Results:
                 found.append(sum(row[f"{condition}/{key}"] for row in rows) / len(rows))
         return found
 
+    def seconds(self) -> tuple[list[float], int]:
+        """Training times of the planned runs whose method was timed, and how many of them were timed.
+
+        A run that is missing or was interrupted counts as the median of its method's others.
+        """
+        found, timed = [], 0
+        for preset in self.presets():
+            for method in self.methods(preset):
+                known = [cell["seconds"] for cell in self.cells.get((preset, method), []) if cell["seconds"]]
+                if known:
+                    guesses = self.planned(preset, method) - len(known)
+                    found += known + [median(known)] * guesses
+                    timed += len(known)
+        return found, timed
+
     def better(
         self, preset: str, first: str, second: str, conditions: list[str]
     ) -> tuple[float, float, float] | None:
@@ -75,6 +92,14 @@ def estimate(values: list[float]) -> Estimate | None:
     if not values:
         return None
     return Estimate(iqm([values]), *interval(iqm, [values]), seeds=len(values))
+
+
+def makespan(seconds: list[float], cores: int) -> float:
+    """Time until all runs are done, each on one core, the longest first to whichever core is free."""
+    busy_until = [0.0] * cores
+    for duration in sorted(seconds, reverse=True):
+        heapq.heapreplace(busy_until, busy_until[0] + duration)
+    return max(busy_until)
 
 
 def load_results(folder: Path) -> Results:

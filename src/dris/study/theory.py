@@ -71,30 +71,50 @@ def _first_draws(env: Env) -> Any:
 
 
 def gradient_variance(make_task: Callable[[], Any], policy: Policy, config: TheoryConfig) -> dict:
-    """Total variance of the policy gradient's estimate from one set, by N, and the fitted floor rho (B.3).
+    """Variance of the policy gradient's estimate from one set, by N, and its floor rho (B.3).
 
     The estimate is the score function times the set's mean return to go, less the average over sets at
-    that time. Fitted: sigma^2 (rho + (1 - rho) / N), linear in 1 / N.
+    that time. The proposition is about the mean of N gradients, with total variance sigma^2 (rho +
+    (1 - rho) / N): the policy sees M = 200 instances and is rewarded for the first N of them. Its falling
+    part is small, so it is measured set by set: |g_N - g_M|^2, which is (1 - rho) sigma^2 (1 / N - 1 / M) on
+    average. In training the policy also sees only N, which changes the score function: `seen`.
     """
-    variances = []
-    for size in SIZES:
-        gradients = torch.stack(_gradients(make_task(), policy, config, size))
-        variances.append(float(gradients.var(dim=0).sum()))
-    slope, floor = np.polyfit([1 / n for n in SIZES], variances, 1)
-    predicted = [floor + slope / n for n in SIZES]
-    left = 1 - np.var(np.array(variances) - predicted) / np.var(variances)
+
+    def gradients(instances: int, rewarded: int) -> torch.Tensor:
+        return torch.stack(_gradients(make_task(), policy, config, instances, rewarded))
+
+    def variance(found: torch.Tensor) -> float:
+        return float(found.var(dim=0).sum())
+
+    whole = gradients(SIZES[-1], SIZES[-1])
+    some = [gradients(SIZES[-1], size) for size in SIZES[:-1]]
+    falling = [float((part - whole).square().sum(dim=1).mean()) for part in some]
     return {
         "sizes": SIZES,
-        "variance": variances,
-        "fitted": predicted,
-        "rho": float(floor / (floor + slope)),
-        "explained": float(left),
+        "variance": [*map(variance, some), variance(whole)],
+        "seen": [variance(gradients(size, size)) for size in SIZES],
+        "falling": falling,
+        **fit_floor(falling, variance(whole)),
     }
 
 
-def _gradients(task: CatchingTask, policy: Policy, config: TheoryConfig, size: int) -> list[torch.Tensor]:
-    """One gradient [P] a set."""
-    env = Env(task, EnvConfig(sets=config.sets, instances=size, seed=config.seed))
+def fit_floor(falling: list[float], whole: float) -> dict[str, Any]:
+    """The floor rho and what it predicts, from the parts that fall and the variance of the largest size.
+
+    power: of the falling parts in 1 / N - 1 / M; the proposition says 1.
+    """
+    shares = np.array([1 / n - 1 / SIZES[-1] for n in SIZES[:-1]])
+    part = float(np.mean(np.array(falling) / shares))  # (1 - rho) sigma^2
+    one = whole + part * (1 - 1 / SIZES[-1])  # sigma^2
+    power = float(np.polyfit(np.log(shares), np.log(falling), 1)[0])
+    return {"rho": 1 - part / one, "fitted": [part * share for share in shares], "power": power}
+
+
+def _gradients(
+    task: CatchingTask, policy: Policy, config: TheoryConfig, instances: int, rewarded: int
+) -> list[torch.Tensor]:
+    """One gradient [P] a set: of the reward of its first `rewarded` instances."""
+    env = Env(task, EnvConfig(sets=config.sets, instances=instances, seed=config.seed))
     generator = torch.Generator().manual_seed(config.seed)
     observation = env.reset()
     inputs, actions, rewards = [], [], []
@@ -103,9 +123,9 @@ def _gradients(task: CatchingTask, policy: Policy, config: TheoryConfig, size: i
         with torch.no_grad():
             mean = policy.actor(inputs[-1])
             actions.append(mean + config.std * torch.randn(mean.shape, generator=generator))
-        step = env.step(actions[-1])
-        observation = step.observation
-        rewards.append(step.reward)
+        observation = env.step(actions[-1]).observation
+        terms = torch.stack(list(task.reward_terms().values())).sum(dim=0)  # [B, N]
+        rewards.append(terms[:, :rewarded].mean(dim=1))
     to_go = torch.zeros(config.sets)
     weights: list[torch.Tensor] = []
     for reward in reversed(rewards):
@@ -129,7 +149,8 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
 
     The cost is expanded about the mean of a set of 1000: gradient and Hessian by central differences.
     Noise: standard deviation over draws of N of g . mean(s - mu). Signal: the mean of Tr(H Sigma_N) / 2,
-    and its standard deviation.
+    and its standard deviation. Only sets whose cost is convex there, as the proposition assumes, count.
+    `true`: the set's mean cost less the cost at its mean, which the signal approximates.
     """
     many, draws = 1000, 500
     task = make_task()
@@ -139,8 +160,16 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
         observation = env.step(policy(observation)).observation
     states = task.states()
     mean = states.mean(dim=1, keepdim=True)
-    gradient, hessian = _expand(lambda s: -sum(task.reward_terms_of(s).values()), mean)
-    off = states - mean
+
+    def cost(s: torch.Tensor) -> torch.Tensor:
+        return -torch.stack(list(task.reward_terms_of(s).values())).sum(dim=0)
+
+    gradient, hessian = _expand(cost, mean)
+    convex = (torch.linalg.eigvalsh(hessian) > -1e-3).all(dim=1)
+    if not bool(convex.any()):
+        raise ValueError(f"at step {config.step} the cost is convex in none of the sets: choose another step")
+    true = cost(states).mean(dim=1) - cost(mean)[:, 0]
+    gradient, hessian, off = gradient[convex], hessian[convex], (states - mean)[convex]
     linear = torch.einsum("bs,bns->bn", gradient, off)
     quadratic = 0.5 * torch.einsum("bns,bst,bnt->bn", off, hessian, off)
     generator = torch.Generator().manual_seed(config.seed)
@@ -153,8 +182,14 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
         rows["signal"].append(float(signal.mean()))
         rows["signal_spread"].append(float(signal.var(dim=1).mean().sqrt()))
     power = float(np.polyfit(np.log(SIZES), np.log(rows["noise"]), 1)[0])
-    convex = float((torch.linalg.eigvalsh(hessian) > -1e-3).all(dim=1).float().mean())
-    return {"sizes": SIZES, **rows, "power": power, "convex": convex, "step": config.step}
+    return {
+        "sizes": SIZES,
+        **rows,
+        "true": float(true[convex].mean()),
+        "power": power,
+        "convex": float(convex.float().mean()),
+        "step": config.step,
+    }
 
 
 def _expand(

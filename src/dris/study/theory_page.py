@@ -57,8 +57,8 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
     """Prediction and observation, one pair of title and text a theorem."""
     gradient, cost, estimation = found["gradient"], found["local_cost"], found["estimation"]
     exact = found["propagation"]["largest_difference"]
-    ratio = gradient["variance"][-1] / gradient["variance"][0]
-    fits = gradient["explained"] > 0.9
+    seen = gradient["seen"][-1] / gradient["seen"][0]
+    fits = abs(gradient["power"] - 1) < 0.1
     signal = cost["signal"][-1] / cost["noise"][-1]
     first = cost["signal"][0] / cost["noise"][0]
     texts = [
@@ -70,25 +70,31 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
         ),
         (
             "The gradient's variance falls to a floor",
-            "Predicted: sigma^2 (rho + (1 - rho) / N). Seen: the variance at N = "
-            f"{gradient['sizes'][-1]} is {ratio:.2f} of that at N = 1; the fitted floor is rho = "
-            f"{gradient['rho']:.2f}, and the curve explains {gradient['explained']:.0%} of the variation. "
+            "Predicted: sigma^2 (rho + (1 - rho) / N). Seen: the part that differs between N instances of a "
+            f"set and all {gradient['sizes'][-1]} falls as (1/N - 1/{gradient['sizes'][-1]}) to the power "
+            f"{gradient['power']:.2f} (predicted 1), and rho = {gradient['rho']:.3f}. "
             + ("The form is seen" if fits else "The form is not seen")
             + (
                 "; the floor is high: most of the variance is the throw's and the exploration's, which all "
-                "instances of a set share."
+                "instances of a set share. "
                 if gradient["rho"] > 0.5
-                else "."
-            ),
+                else ". "
+            )
+            + f"There the policy sees all {gradient['sizes'][-1]} instances and is rewarded for N. In "
+            "training it also sees N, and its score function changes with what it sees: then the variance at "
+            f"N = {gradient['sizes'][-1]} is {seen:.2f} of that at N = 1, of which the proposition says "
+            "nothing.",
         ),
         (
             "Linear noise fades, the robustness signal stays",
             f"Predicted: noise falls as N to the power -0.5, the signal does not depend on N and is positive "
             f"(locally convex cost). Seen at step {cost['step']}: power {cost['power']:.2f}; signal "
             f"{cost['signal'][0]:.2g} at N = 1 and {cost['signal'][-1]:.2g} at N = {cost['sizes'][-1]}; "
-            f"signal over noise {first:.2g} and {signal:.2g}. The cost is convex at the mean in "
-            f"{cost['convex']:.0%} of the sets"
-            + ("." if cost["convex"] == 1 else "; elsewhere the theorem's assumption does not hold."),
+            f"signal over noise {first:.2g} and {signal:.2g}. These are the sets in which the cost is convex "
+            f"at the mean, {cost['convex']:.0%} of all; elsewhere the assumption does not hold. The signal "
+            f"is a second-order estimate: what it stands for, the mean cost of a set less the cost at its "
+            f"mean, is {cost['true']:.2g} in the same sets"
+            + ("." if cost["true"] > 0 else ", of the other sign: the spread is too wide for the expansion."),
         ),
         (
             "N instances stand for the domain",
@@ -117,22 +123,23 @@ def _figure(found: dict[str, Any], gaps: dict[str, Any], file: Path) -> None:
     figure = Figure(figsize=(13, 3.6), layout="constrained")
     gradient, cost, estimation = found["gradient"], found["local_cost"], found["estimation"]
     panels = figure.subplots(1, 4 if gaps else 3)
-    panels[0].plot(gradient["sizes"], gradient["variance"], "o", color="#2f6fb0", label="measured")
-    panels[0].plot(gradient["sizes"], gradient["fitted"], color="#888", label="fitted form")
-    panels[0].set(title="variance of the gradient", ylim=(0, None))
+    sizes = gradient["sizes"]
+    panels[0].plot(sizes, gradient["variance"], "o", color="#2f6fb0", label="total variance")
+    panels[0].plot(sizes, gradient["seen"], "x", color="#db3236", label="total, policy sees only N")
+    panels[0].plot(sizes[:-1], gradient["falling"], "s", color="#2f6fb0", label="falling part")
+    panels[0].plot(sizes[:-1], gradient["fitted"], color="#888", label="predicted form")
+    panels[0].set(title="variance of the gradient", yscale="log")
     panels[1].plot(cost["sizes"], cost["noise"], "o-", color="#2f6fb0", label="linear noise")
-    panels[1].errorbar(
-        cost["sizes"], cost["signal"], yerr=cost["signal_spread"], color="#db3236", marker="o", capsize=3,
-        label="robustness signal",
-    )  # fmt: skip
-    panels[1].set(title=f"local cost at step {cost['step']}")
+    panels[1].plot(cost["sizes"], cost["signal"], "o-", color="#db3236", label="robustness signal, mean")
+    panels[1].plot(cost["sizes"], cost["signal_spread"], ":", color="#db3236", label="its spread over draws")
+    panels[1].set(title=f"local cost at step {cost['step']}", yscale="log", ylim=(None, 5))
     panels[2].plot(estimation["sizes"], estimation["error"], "o-", color="#2f6fb0", label="measured")
     ideal = [estimation["error"][0] / n**0.5 for n in estimation["sizes"]]
     panels[2].plot(estimation["sizes"], ideal, color="#888", label="1 / sqrt(N)")
     panels[2].set(title="error of the mean return", yscale="log")
     for axes in panels[:3]:
         axes.set(xscale="log", xlabel="N")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, fontsize=8, loc="center right" if axes is panels[0] else "upper right")
     if gaps:
         values = [gap.value for gap in gaps.values()]
         reach = [[g.value - g.low for g in gaps.values()], [g.high - g.value for g in gaps.values()]]
