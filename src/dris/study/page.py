@@ -202,8 +202,8 @@ def _cost(results: Results, paper: dict[str, Any]) -> list[str]:
         f"<p>Training, one thread a run: {sum(runs) / 3600:.1f} hours for {len(runs)} of the "
         f"{len(results.description['jobs'])} runs. {timed} of these were timed, with other runs beside them; "
         "those that are missing or were interrupted count as the median of their method, and methods "
-        f"without a time are left out. Spread over the cores of a cluster, the longest first: {hours}; scoring, and what "
-        "the cluster itself takes, come on top (docs/study.md).</p>",
+        f"without a time are left out. Spread over the cores of a cluster, the longest first: {hours}; "
+        "scoring, and what the cluster itself takes, come on top (docs/study.md).</p>",
     ]
 
 
