@@ -57,6 +57,15 @@ def test_a_changed_score_changes_the_page(tmp_path):
     assert [page.count("0.83 <small>") for page in pages] == [0, 1]
 
 
+@pytest.mark.parametrize(("instances", "name"), [(1, "E2E"), (10, "DRIS with N = 10 and a learned encoder")])
+def test_a_learned_encoder_is_end_to_end_for_one_instance(tmp_path, instances, name):
+    run = make_run(tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config |= {"instances": instances, "policy": {"encoder": "learned"}}
+    (run / "config.json").write_text(json.dumps(config))
+    assert f"<h1>run: {name}</h1>" in report_run(run, run).read_text()
+
+
 def test_names_cannot_break_the_page(tmp_path):
     run = make_run(tmp_path / "a<b>")
     (run / "50% #1.mp4").write_bytes(b"")

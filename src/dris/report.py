@@ -77,7 +77,9 @@ def _page(
     name: str, config: dict, versions: dict, metrics: list[dict], scores: list[dict], videos: list[str]
 ) -> str:
     text = html.escape
-    method = "E2E" if config["policy"]["encoder"] == "learned" else f"DRIS with N = {config['instances']}"
+    method = f"DRIS with N = {config['instances']}"
+    if config["policy"]["encoder"] == "learned":
+        method = "E2E" if config["instances"] == 1 else f"{method} and a learned encoder"
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{text(name)}</title><style>{STYLE}</style>",
         f"<h1>{text(name)}: {text(method)}</h1>",
