@@ -14,7 +14,7 @@ import torch
 
 from dris.catching.task import CatchingTask
 from dris.encoder import EncoderConfig, SetEncoder, chamfer
-from dris.env import Observation
+from dris.env import Env, EnvConfig, Observation
 from dris.evaluate import CONDITIONS, Condition, evaluate, worst_case
 from dris.load import load_policy
 from dris.policy import Policy, PolicyConfig
@@ -291,6 +291,38 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path, stop_after
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
     whole, cut = ((tmp_path / n / "metrics.jsonl").read_text() for n in ("whole", "cut"))
     assert whole == cut
+
+
+class EndsEarly(LineTask):
+    """Sets whose first instance is far out begin anew."""
+
+    def terminated(self):
+        return self.x[:, 0].abs() > 0.7
+
+
+def test_a_resumed_run_of_a_task_that_terminates_has_the_same_bits(tmp_path):
+    train(tmp_path / "whole", tiny(), make=EndsEarly)
+    for stop_after in (2, 5, 7):
+        train(tmp_path / "cut", tiny(), stop_after=stop_after, make=EndsEarly)
+    train(tmp_path / "cut", tiny(), make=EndsEarly)
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+    assert (tmp_path / "whole/metrics.jsonl").read_text() == (tmp_path / "cut/metrics.jsonl").read_text()
+
+
+def test_sets_that_end_early_leave_the_next_episode_of_all_alone():
+    """Whoever began anew in between: the next common beginning is the same, and the one between is not."""
+    starts = []
+    for early in (False, True):
+        env = Env(LineTask(), EnvConfig(sets=3, instances=2))
+        first = env.reset().states
+        if early:
+            between = env.restart(torch.tensor([False, True, False])).states
+            assert not torch.equal(between[1], first[1]) and torch.equal(between[0], first[0])
+        env.episodes.fill_(1)
+        starts.append(env.reset().states)
+        if early:
+            assert not torch.equal(starts[-1][1], between[1])
+    assert torch.equal(*starts)
 
 
 KILLED = """

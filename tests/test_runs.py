@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from dris import DivergedError
 from dris.catching.task import CatchingTask
@@ -127,6 +128,12 @@ def test_a_torn_last_line_of_metrics_does_not_stop_a_resume(tmp_path):
         list(Trainer(LineTask, tiny(), tmp_path).run())
 
 
+def test_a_run_that_cannot_be_does_not_claim_its_folder(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere has no encoder.safetensors; name the folder of a run"):
+        next(Trainer(LineTask, tiny(encoder_from=tmp_path / "nowhere"), tmp_path / "run").run())
+    list(Trainer(LineTask, tiny(), tmp_path / "run").run())  # the corrected command is not refused
+
+
 def test_a_folder_that_cannot_be_a_run_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ValueError, match=r"config.json is not JSON .* mend it, or move it away"):
@@ -203,3 +210,5 @@ def test_a_reward_that_is_not_a_number_stops_the_run(tmp_path):
     with pytest.raises(DivergedError, match="reward of set 0, instance 0 is not finite at step 1"):
         train(tmp_path, tiny(), make=Poisoned)
     assert not (tmp_path / "last.safetensors").exists()
+    kept = load_file(tmp_path / "diverged-0.safetensors")
+    assert {"action", "state", "reward"} == set(kept) and bool(kept["reward"].isnan().all())

@@ -24,6 +24,14 @@ def test_probability_of_improvement_counts_pairs():
     assert better([[1.0], [0.0]], [[0.0], [1.0]]) == 0.5
 
 
+def test_the_scores_of_a_seed_stay_together():
+    # Two conditions in which the same two of three seeds win against rivals at 0.5. Drawn together, all
+    # three draws lose with probability 1/27, so the interval reaches 0; apart it would be 1/27^2 and not.
+    wins = [[1.0, 1.0, 0.0]] * 2
+    rivals = [[0.5]] * 2
+    assert interval(better, wins, rivals) == (0.0, 1.0)
+
+
 def test_the_bootstrap_draws_within_conditions():
     # One seed in each condition: nothing to draw, so the interval is the value.
     assert interval(iqm, [[0.2], [0.4]]) == pytest.approx((0.3, 0.3))

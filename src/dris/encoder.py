@@ -170,17 +170,17 @@ def random_episodes(
 ) -> Iterator[torch.Tensor]:
     """States [T * B, N, S] of one episode after another under random actions, one in memory at a time."""
     env = Env(task, EnvConfig(sets=config.sets, instances=config.instances, seed=seed))
-    env.episodes.fill_(first)
     every = torch.arange(config.sets)
     for episode in range(first, config.episodes if last is None else last):
         draws = Draws(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
         actions = draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
+        env.episodes.fill_(episode)
         seen = [env.reset().states]
         for t in range(task.horizon - 1):
             step = env.step(actions[:, t])
             seen.append(step.observation.states)
             if bool(step.terminated.any()):
-                env.reset(step.terminated)
+                env.restart(step.terminated)
         yield torch.cat(seen)
 
 

@@ -86,6 +86,10 @@ class Step:
         return self.terminated | self.truncated
 
 
+APART = 2**20
+"""Distance of the numbers of a set's episodes that begin between those of all sets."""
+
+
 class DivergedError(RuntimeError):
     """A number stopped being finite. `snapshot` holds the tensors that led to it."""
 
@@ -147,6 +151,15 @@ class Env:
         self.task.begin(sets, parameters, draws)
         self._pending[:, sets] = self.task.hold()[sets]
         return self._observe(self.task.states())
+
+    def restart(self, sets: torch.Tensor) -> Observation:
+        """Start anew in sets whose episode ended before the others'.
+
+        Their episodes are numbered apart, so that what all sets draw when they next begin together does not
+        depend on who ended early.
+        """
+        self.episodes[self._indices(sets)] += APART - 1
+        return self.reset(sets)
 
     def _indices(self, sets: torch.Tensor) -> torch.Tensor:
         """Set indices from indices or from a mask, checked."""

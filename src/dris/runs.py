@@ -7,11 +7,14 @@ the new one; its checksum, over tensors and header, is verified on reading.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +59,30 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+@contextmanager
+def locked(folder: Path, wait: bool) -> Iterator[None]:
+    """Keep other processes of this machine out of a folder's files; made if it is not there.
+
+    Args:
+        folder: Whose files are about to be changed.
+        wait: Until another process is done; otherwise refuse.
+
+    Raises:
+        ValueError: Another process is at it, and we do not wait.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(handle)
+        raise ValueError(f"another process is writing to {folder}: let it finish") from error
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def fingerprint(tensors: dict[str, torch.Tensor], words: str = "") -> str:

@@ -38,7 +38,10 @@ def better(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) 
 def interval(
     statistic: Callable[..., float], *groups: Sequence[Sequence[float]], seed: int = 0
 ) -> tuple[float, float]:
-    """95 % interval by stratified bootstrap: seeds are drawn again within each condition.
+    """95 % interval by stratified bootstrap: seeds are drawn again within each method.
+
+    The scores of a seed under several conditions are those of one trained policy, so they stay together.
+    With fewer than four seeds the interval is their range.
 
     Args:
         statistic: A function of as many groups as are given.
@@ -46,9 +49,10 @@ def interval(
         seed: Of the draws.
     """
     generator = np.random.default_rng(seed)
-    values = [
-        statistic(*([generator.choice(row, len(row)) for row in group] for group in groups))
-        for _ in range(RESAMPLES)
-    ]
+    tables = [np.asarray(group, float) for group in groups]
+    values = []
+    for _ in range(RESAMPLES):
+        drawn = (generator.integers(0, table.shape[1], table.shape[1]) for table in tables)
+        values.append(statistic(*(table[:, d] for table, d in zip(tables, drawn, strict=True))))
     low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)

@@ -73,19 +73,20 @@ class Trainer:
         if config.sets % self.processes:
             raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
         self._stored_config = json.loads(json.dumps(asdict(config), default=str))
-        self._claim_folder()
+        self._claim_folder(write=False)
 
-    def _claim_folder(self) -> None:
+    def _claim_folder(self, write: bool) -> None:
+        """Refuse a folder of another run; write down whose it is once the run is known to be possible."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file: a run needs a folder of its own, choose another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / "config.json"
         if file.exists():
             if read_json(file) != self._stored_config:
                 raise ValueError(
                     f"{self.folder} holds a run with another configuration: choose another folder"
                 )
-        elif self.rank == 0:
+        elif write and self.rank == 0:
+            self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(file, to_json(self._stored_config))
             write_atomically(self.folder / "versions.json", to_json(versions()))
 
@@ -93,19 +94,28 @@ class Trainer:
         """Train to the end, yielding after every episode of encoder data and every iteration."""
         torch.set_num_threads(self.config.threads)
         if self.processes > 1 and not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+            torch.distributed.init_process_group("gloo")  # world and learner live on the CPU
         self.task = self.make_task()
         self._contract = json.loads(json.dumps(self.task.contract()))  # early: it may hold what JSON cannot
-        self._check_batches()
+        self._check_possible()
+        self._claim_folder(write=True)
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
             self.policy = Policy(self.task, self.config.encoder, self.config.policy)
-        if "encoder" in stages and self.config.policy.encoder == "frozen":
-            yield from self._encoder_stage()
-        if "policy" in stages:
-            yield from self._policy_stage()
+        try:
+            if "encoder" in stages and self.config.policy.encoder == "frozen":
+                yield from self._encoder_stage()
+            if "policy" in stages:
+                yield from self._policy_stage()
+        except DivergedError as error:
+            file = self.folder / f"diverged-{self.rank}.safetensors"
+            save_checkpoint(file, Checkpoint("diverged", error.snapshot, self._stored_config, {}))
+            raise DivergedError(f"{error}; what led to it is in {file}", error.snapshot) from error
 
-    def _check_batches(self) -> None:
+    def _check_possible(self) -> None:
+        source = self.config.encoder_from
+        if source is not None and not (source / "encoder.safetensors").exists():
+            raise ValueError(f"encoder_from: {source} has no encoder.safetensors; name the folder of a run")
         steps, parts = self.config.sets // self.processes * self.task.horizon, self.config.ppo.mini_batches
         if parts > steps:
             raise ValueError(
@@ -173,7 +183,6 @@ class Trainer:
         self.averaged.actor = copy.deepcopy(self.policy.actor)
         self.best = -1.0
         first = self._resume()
-        self.env.episodes.fill_(first)  # the reset above was only for the shapes
         metrics = Metrics(self.folder, first) if self.rank == 0 else None
         for iteration in range(first, config.iterations):
             with torch.random.fork_rng():
@@ -225,6 +234,7 @@ class Trainer:
         self._anneal(iteration / self.config.iterations)
         rewards, limited = [], []
         with torch.inference_mode():
+            env.episodes.fill_(iteration)  # draws depend on seed and iteration alone
             observation = env.reset()  # D_0: s_0 and c^(i) are drawn anew
             inputs = policy.inputs(observation)
             for _ in range(self.task.horizon):
@@ -252,7 +262,7 @@ class Trainer:
         """The observation to go on from: sets that terminated begin anew."""
         if not bool(step.terminated.any()):
             return step.observation
-        return self.env.reset(step.terminated)
+        return self.env.restart(step.terminated)
 
     def _anneal(self, done: float) -> None:
         """Learning rate and exploration at a share `done` of the run."""

@@ -20,12 +20,12 @@ from typing import Any
 from dris.load import load_policy
 from dris.names import CATCHING, WORST_CASE, score, task_maker
 from dris.recipe import TrainConfig
-from dris.runs import read_json, read_metrics, to_json, versions, write_atomically
+from dris.runs import locked, read_json, read_metrics, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.train import Trainer
 
 STUDY_SEED = 30_011
-"""Seed of the episodes that studies report on; nothing was ever tuned on it."""
+"""Seed of the episodes that studies report on; no policy and no recipe was ever tuned on it."""
 
 SHOW_EVERY = 250
 """Iterations between signs of life of a run."""
@@ -137,8 +137,9 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     if config.policy.encoder == "frozen":
         source = work / "encoders" / f"{job.preset}-{config.encoder.pooling}-{job.seed}"
         donor = replace(study.recipe, preset=job.preset, seed=job.seed, encoder=config.encoder)
-        for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
-            pass
+        with locked(source, wait=True):  # jobs of one seed share it
+            for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
+                pass
         config = replace(config, encoder_from=source)
     folder = work / job.name
     resumed = (folder / "last.safetensors").exists()
@@ -183,10 +184,13 @@ def run_study(
     Raises:
         ValueError: `out` holds results of another recipe.
     """
-    out.mkdir(parents=True, exist_ok=True)
     description = json.loads(to_json(asdict(study) | {"recipe": None}))
-    write_atomically(out / "study.json", to_json(description))
+    file = out / "study.json"
+    if file.exists() and (other := read_json(file)["name"]) != study.name:
+        raise ValueError(f"{out} holds the study '{other}', not '{study.name}': choose another folder")
     todo = [job for job in study.jobs if not _is_done(study, job, out)]
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, to_json(description))
     finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
     for job, cell, error in finished:
         if cell is not None:
@@ -238,7 +242,7 @@ def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished
     except ImportError as error:
         raise ImportError("a Ray cluster needs the extra: pip install 'dris[cluster]'") from error
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
-    remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1)(run_job)
+    remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1, max_calls=1)(run_job)
     waiting = {remote.remote(study, job, work): job for job in jobs}
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import multiprocessing
-import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +16,7 @@ import torch
 from dris.catching.agents import AGENTS
 from dris.catching.settings import DOMAIN
 from dris.names import policy_file
-from dris.runs import fingerprint, load_checkpoint, read_json, to_json, versions, write_atomically
+from dris.runs import fingerprint, load_checkpoint, locked, read_json, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.sim.contact import PAPER
 from dris.stats import wilson
@@ -93,7 +90,7 @@ def run_table(config: TrialsConfig, file: Path, workers: int = 1) -> Iterator[tu
         ValueError: The file holds trials of another kind or of other weights, or another process adds to
             the folder.
     """
-    with _alone(file.parent):
+    with locked(file.parent, wait=False):
         yield from _add(config, file, workers)
 
 
@@ -113,19 +110,6 @@ def _add(config: TrialsConfig, file: Path, workers: int) -> Iterator[tuple[str, 
         table["totals"] = totals(table["trials"])
         write_atomically(file, to_json(table))
         yield name, outcome["caught"]
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other processes from adding to a folder's tables, which each would replace whole."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise ValueError(f"another process is adding trials to {folder}: let it finish") from error
-    finally:
-        os.close(handle)
 
 
 def _weights(policy: str) -> str:
