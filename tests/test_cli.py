@@ -25,7 +25,10 @@ def dris(*arguments, ok=True):
     return out
 
 
-@pytest.mark.parametrize("verb", [(), ("check",), ("play",), ("bench",)])
+VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "report")
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
 def test_help_explains_every_verb(verb):
     assert "usage" in dris(*verb, "--help").stdout
 
@@ -47,6 +50,41 @@ def test_check_passes_the_example():
 def test_check_says_what_is_wrong_with_a_name(name, message):
     out = dris("check", name, ok=False)
     assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("class Bad(", "cannot be imported: SyntaxError"),
+        ("from dris import Task\nclass Bad(Task): pass", "cannot be built without arguments"),
+        (
+            "from fakes import LineTask\nclass Bad(LineTask):\n def __init__(self, x): pass",
+            "without arguments",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_built_is_named(source, message, tmp_path):
+    file = tmp_path / "bad.py"
+    file.write_text(f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\n{source}\n")
+    out = dris("train", "--task", f"{file}:Bad", "--preset", "", "--out", tmp_path / "run", ok=False)
+    assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_number_that_is_none_ends_in_one_line(tmp_path):
+    file = tmp_path / "nan.py"
+    file.write_text(
+        (ROOT / "tests" / "fakes.py").read_text()
+        + """
+class Nan(LineTask):
+    def reward_terms(self):
+        return {"near": self.x * float("nan")}
+"""
+    )
+    small = ("--sets", 4, "--instances", 2, "--policy.encoder", "learned", "--out", tmp_path / "run")
+    out = dris("train", "--task", f"{file}:Nan", "--preset", "", *small, ok=False)
+    assert out.returncode == 2 and len(out.stderr.splitlines()) == 1
+    assert "reward of set 0" in out.stderr and "diverged-0.safetensors" in out.stderr
 
 
 def test_check_fails_a_broken_task(tmp_path):
@@ -106,15 +144,30 @@ def test_bench_writes_ratios_by_instances(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("evaluate",), "at least one policy"),
-        (("evaluate", "still", "--episodes", 0), "one episode"),
+        (("evaluate",), "policies must be at least 1"),
+        (("evaluate", "still", "--episodes", 0), "episodes must be at least 1"),
         (("evaluate", "still", "--drive", "fci"), "add --world twin"),
         (("evaluate", "still", "--world", "twin", "--conditions", "execution"), "noise alone"),
         (("train", "--noise", "nan"), "noise must be 0 or more"),
         (("train", "--noise", -1), "noise must be 0 or more"),
+        (("train", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),
+        (("train", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
+        (
+            ("train", "--task", "examples/own_task.py:CraneTask"),
+            "no preset 'paper'; known: none, or --preset",
+        ),
+        (("evaluate", "still", "--json", "results"), "ends in .json"),
+        (("evaluate", "still", "--json", "config.json"), "none of config.json"),
+        (("evaluate", "still", "--seed", -1), "seed must lie in"),
+        (("evaluate", "still", "--conditions"), "conditions must be at least 1"),
+        (("play", "--out", "README.md"), "README.md"),
+        (("trials", "--policies", "still", "still"), "name each policy once"),
+        (("trials", "--sight", "perfect", "--films"), "show what cameras see"),
+        (("trials", "--workers", 0), "workers must be at least 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(arguments, message, tmp_path):
     refused = dris(*arguments, ok=False)
-    assert refused.returncode == 2 and message in refused.stderr + refused.stdout
+    said = " ".join((refused.stderr + refused.stdout).replace("│", " ").split())  # out of tyro's box
+    assert refused.returncode == 2 and message in said
     assert "Traceback" not in refused.stderr

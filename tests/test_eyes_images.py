@@ -273,7 +273,7 @@ def test_throws_bounce_as_their_restitution_says():
     for kind in ("training", "ramp"):
         throw = make_throw(kind, np.random.default_rng(3))
         before, after = throw.at(-1e-9)[1], throw.at(1e-9)[1]
-        assert -after[2] / before[2] == pytest.approx(throw.pieces[1].velocity_in_base[2] / -before[2])
+        assert 0.2 <= -after[2] / before[2] <= 0.45  # what the throws promise
         for impact in throw.impacts_s:
             assert throw.at(impact - 1e-9)[0] == pytest.approx(throw.at(impact)[0], abs=1e-6)
             assert throw.at(impact)[0][2] == pytest.approx(0.56 + throw.radius_m, abs=1e-9)

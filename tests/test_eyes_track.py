@@ -307,6 +307,20 @@ def test_a_blind_camera_makes_the_state_old_but_not_wrong():
     assert tracker.state(at).ball_in_base == pytest.approx(flight(at), abs=3e-3)
 
 
+def test_a_motion_that_one_camera_alone_sees_grows_old_and_is_lost():
+    """A ball that brakes on the plate, 0.6 m/s^2, while camera 1 is blind: an old fit must not look young."""
+    braking = lambda t: NEAR_PLATE + np.array([0.4 * t - 0.3 * t * t, 0.0, 0.0])  # noqa: E731
+    tracker, ages = BallTracker(PLAIN), {}
+    blind = lambda t, camera: camera == 1 and t > 0.3  # noqa: E731
+    for at in feed(tracker, braking, np.arange(60) * 0.0125, blind=blind):
+        state = tracker.state(at)
+        ages[round(at, 4)] = (state.age_s, state.valid) if state else None
+    # A window of 0.1 s holds a pair until 0.3925; the fit then stays at 0.375.
+    assert ages[0.3925] == (pytest.approx(0.0175), True)
+    assert ages[0.4925] == (pytest.approx(0.1175), False)
+    assert ages[0.7425] is None and tracker.phase == "searching"
+
+
 def test_frames_that_come_late_are_put_in_their_place():
     ordered, late = BallTracker(PLAIN), BallTracker(PLAIN)
     seen = [

@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "dris"
 # Rooms in order. A module may import from its own room and from rooms before it.
 ROOMS = [
-    ["runtime"],
+    ["runtime", "edges"],
     ["draws"],
     ["domain"],
     ["task"],
@@ -35,6 +35,7 @@ ROOMS = [
 ]
 CORE = {
     "runtime",
+    "edges",
     "draws",
     "domain",
     "task",

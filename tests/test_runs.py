@@ -128,6 +128,69 @@ def test_a_torn_last_line_of_metrics_does_not_stop_a_resume(tmp_path):
         list(Trainer(LineTask, tiny(), tmp_path).run())
 
 
+def test_a_kill_between_the_last_two_files_leaves_a_run_that_can_finish(tmp_path, monkeypatch):
+    """Wherever the last save is cut, the same command ends with a policy."""
+    import dris.train
+
+    for cut in (1, 2):
+        folder, saves = tmp_path / str(cut), []
+
+        def save(file, checkpoint, saves=saves, cut=cut):
+            if checkpoint.progress.get("iteration") == 6:
+                saves.append(file.name)
+                if len(saves) == cut:
+                    raise KeyboardInterrupt
+            save_checkpoint(file, checkpoint)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dris.train, "save_checkpoint", save)
+            with pytest.raises(KeyboardInterrupt):
+                list(Trainer(LineTask, tiny(), folder).run())
+        list(Trainer(LineTask, tiny(), folder).run())
+        load_policy(folder / "policy.safetensors", LineTask)
+    one, two = (load_checkpoint(tmp_path / n / "policy.safetensors", "policy").tensors for n in ("1", "2"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_going_on_with_other_values_is_refused(tmp_path):
+    def begin(folder):
+        for progress in Trainer(Scaled, tiny(), folder).run():
+            if progress.stage == "policy" and progress.done == 2:
+                return
+
+    begin(tmp_path / "a")
+    (tmp_path / "a" / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"last.safetensors was made with another seed \(0, now 5\)"):
+        list(Trainer(Scaled, tiny(seed=5), tmp_path / "a").run())
+    begin(tmp_path / "b")
+    with pytest.raises(ValueError, match="was made with another contract"):
+        list(Trainer(LineTask, tiny(), tmp_path / "b").run())
+    begin(tmp_path / "c")
+    (tmp_path / "c" / "encoder.safetensors").unlink()
+    list(Trainer(Scaled, tiny(seed=7), tmp_path / "other").run())
+    (tmp_path / "other" / "encoder.safetensors").rename(tmp_path / "c" / "encoder.safetensors")
+    with pytest.raises(ValueError, match="was made with another encoder"):
+        list(Trainer(Scaled, tiny(), tmp_path / "c").run())
+
+
+def test_an_encoder_of_other_units_is_refused(tmp_path):
+    class Coarse(LineTask):
+        noise_scale = (1.0, 1.0)
+
+    list(Trainer(LineTask, tiny(), tmp_path / "a").run())
+    with pytest.raises(ValueError, match="of a task with another noise_scale"):
+        list(Trainer(Coarse, tiny(encoder_from=tmp_path / "a"), tmp_path / "b").run())
+
+
+def test_two_processes_do_not_write_to_one_run(tmp_path):
+    first = Trainer(LineTask, tiny(), tmp_path).run()
+    next(first)
+    with pytest.raises(ValueError, match="another process is writing to"):
+        next(Trainer(LineTask, tiny(), tmp_path).run())
+    first.close()
+    list(Trainer(LineTask, tiny(), tmp_path).run())
+
+
 def test_a_run_that_cannot_be_does_not_claim_its_folder(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere has no encoder.safetensors; name the folder of a run"):
         next(Trainer(LineTask, tiny(encoder_from=tmp_path / "nowhere"), tmp_path / "run").run())
@@ -142,7 +205,7 @@ def test_a_folder_that_cannot_be_a_run_is_named(tmp_path):
         Trainer(LineTask, tiny(), tmp_path / "config.json")
 
 
-def test_files_that_do_not_fit_are_refused(run_folder, tmp_path):
+def test_files_that_do_not_fit_are_refused(run_folder, tmp_path, monkeypatch):
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         load_policy(tmp_path / "none.safetensors", LineTask)
     with pytest.raises(CheckpointError, match=r"does not fit: .* has shape"):
@@ -151,17 +214,17 @@ def test_files_that_do_not_fit_are_refused(run_folder, tmp_path):
         load_policy(run_folder / "encoder.safetensors", LineTask)
     saved = load_checkpoint(run_folder / "policy.safetensors", "policy")
     newer = tmp_path / "newer.safetensors"
-    import dris.runs
-
-    old, dris.runs.SCHEMA = dris.runs.SCHEMA, 99
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr("dris.runs.SCHEMA", 99)
         save_checkpoint(newer, saved)
-    finally:
-        dris.runs.SCHEMA = old
     with pytest.raises(CheckpointError, match="schema 99"):
         load_policy(newer, LineTask)
     nan = {name: tensor * float("nan") for name, tensor in saved.tensors.items()}
-    save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
+    with pytest.raises(CheckpointError, match="is not finite"):
+        save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
+    with monkeypatch.context() as patch:
+        patch.setattr("dris.runs._check_finite", lambda path, tensors: None)
+        save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
     with pytest.raises(CheckpointError, match="is not finite"):
         load_policy(newer, LineTask)
     gain = {**saved.config, "contract": {"gain": 2.0}}

@@ -25,8 +25,8 @@ def test_the_expansion_of_a_quadratic_is_the_quadratic():
     torch.testing.assert_close(hessian[0], a.float(), rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_are_those_of_the_score_function():
-    """The sum over sets is the gradient of the whole sum, and weights that vanish leave nothing."""
+def test_gradients_follow_the_reward():
+    """Weights that vanish leave nothing, and what is rewarded matters."""
     make_task, make_agent = agent_maker("dris-10")
     policy = make_agent(make_task(), 1)
     single = _gradients(make_task(), policy, TheoryConfig(sets=1), 2, 2)

@@ -78,7 +78,7 @@ def test_the_control_path_sees_and_commands_as_the_training_world(joint_speed):
         assert turned[:, 2] @ wished_turned[:, 2] > math.cos(0.03)
 
 
-def test_steps_are_due_every_fiftieth_of_a_second_of_the_clock_handed_in():
+def test_steps_are_due_every_twentieth_of_a_second_of_the_clock_handed_in():
     now = 7.3
     controller = Controller(lambda observation: torch.zeros(1, 5), TASK, lambda: now)
     taken = []

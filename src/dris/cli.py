@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from dris.edges import check_at_least_one, check_json, check_seed
+from dris.env import DivergedError
 from dris.evaluate import EVALUATION_SEED
 from dris.names import (
     CATCHING,
@@ -24,6 +26,7 @@ from dris.names import (
 )
 from dris.recipe import TrainConfig
 from dris.runs import load_checkpoint, read_json, to_json, write_atomically
+from dris.runtime import draw_without_screen
 from dris.trials.config import TrialsConfig
 from dris.twin import Drive
 
@@ -104,9 +107,9 @@ def evaluate(
             friction, latency and air; fci: and 1000 Nm/s; identified: and gains fitted to that.
         json_file: Also write the scores to this file.
     """
-    if episodes < 1 or not policies:
-        raise ValueError(f"need at least one policy and one episode, got {policies} and {episodes}")
-    _check_folder(json_file)
+    check_at_least_one(episodes=episodes, policies=len(policies), conditions=len(conditions))
+    check_seed(seed)
+    check_json(json_file)
     check_conditions(conditions)
     if world == "twin":
         from dris.twin.compare import noise_of, score_in_twin
@@ -130,19 +133,6 @@ def evaluate(
     return 0
 
 
-def _check_folder(file: Path | None) -> None:
-    """Better now than after the work."""
-    if file is not None and not file.parent.is_dir():
-        raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
-
-
-def _draw_without_screen() -> None:
-    """MuJoCo chooses how to render when it is imported; without a screen only EGL or OSMesa work."""
-    if "DISPLAY" not in os.environ:
-        os.environ.setdefault("MUJOCO_GL", "egl")
-    os.environ.setdefault("LP_NUM_THREADS", "0")  # Mesa on the CPU: small pictures are faster in one thread
-
-
 def play(
     agent: Literal["still", "random", "veltrack"] = "veltrack",
     policy: str = "",
@@ -163,7 +153,10 @@ def play(
         noise: Observation noise in multiples of the paper's sigma.
         out: Folder for the files.
     """
-    _draw_without_screen()
+    check_seed(seed)
+    check_at_least_one(instances=instances)
+    out.mkdir(parents=True, exist_ok=True)
+    draw_without_screen()
     from dris.catching.agents import AGENTS
     from dris.catching.play import record, save
     from dris.catching.task import CatchingTask
@@ -206,7 +199,7 @@ def bench(
     """
     if repeats < 2 or not instances:
         raise ValueError(f"bench needs at least two repeats and one set size, got {repeats} and {instances}")
-    _check_folder(json_file)
+    check_json(json_file)
     if what == "world":
         from dris.bench.world import bench_world, table
 
@@ -247,8 +240,7 @@ def study(
     """
     from dris.study.runner import paper_study, run_study
 
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+    check_at_least_one(workers=workers)
     folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
     if what == "theory":
         from dris.study.theory import TheoryConfig, measure
@@ -286,7 +278,10 @@ def trials(
         workers: Trials at a time on this machine.
         films: Afterwards, also film a catch and a loss of every policy.
     """
-    _draw_without_screen()
+    check_at_least_one(workers=workers)
+    if films and config.sight != "cameras":
+        raise ValueError("--films show what cameras see: leave them out, or take --sight cameras")
+    draw_without_screen()
     from dris.trials.table import film_table, run_table
 
     out.mkdir(parents=True, exist_ok=True)
@@ -314,7 +309,7 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     from dris.study.theory_page import report_theory
     from dris.trials.page import report_trials
 
-    if any("trials" in read_json(file) for file in folder.glob("*.json")):
+    if any("trials" in read_json(file, (dict, list)) for file in folder.glob("*.json")):
         page = report_trials(folder, out or folder, load_paper())
     elif (folder / "theory.json").exists():
         page = report_theory(folder, out or folder, folder.parent / "paper")
@@ -342,7 +337,10 @@ def main() -> None:
         code = tyro.extras.subcommand_cli_from_dict(
             verbs, description="Domain-Randomized Instance Sets: N worlds at once under one shared action."
         )
-    except (ValueError, KeyError, ImportError, OSError) as error:
+    except KeyboardInterrupt:
+        print("dris: interrupted; where a command says that it goes on, repeat it", file=sys.stderr)
+        code = 130
+    except (ValueError, KeyError, ImportError, OSError, DivergedError) as error:
         words = error.args[0] if isinstance(error, KeyError) else error  # str() would quote a KeyError
         print(f"dris: {words}", file=sys.stderr)
         code = 2

@@ -66,9 +66,12 @@ class EncoderConfig:
             raise ValueError(
                 f"set_sizes must not exceed the {self.instances} instances a set, got {self.set_sizes}"
             )
+        for name in ("widths", "decoder_widths"):
+            if min(getattr(self, name), default=1) < 1:
+                raise ValueError(f"{name} must be at least 1 each, got {getattr(self, name)}")
         for name in ("unit", "learning_rate", "code_spread"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
 
 
 PORTION = 6400

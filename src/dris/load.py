@@ -23,7 +23,7 @@ def load_policy(file: Path, make_task: Callable[[], Task]) -> Policy:
     try:
         encoder = EncoderConfig(**with_tuples(saved.config["encoder"]))
         config = PolicyConfig(**with_tuples(saved.config["policy"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{file}: its configuration cannot be read: {error}") from error
     task = make_task()
     policy = Policy(task, encoder, config)

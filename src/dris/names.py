@@ -40,7 +40,10 @@ def load_task(name: str) -> type[Task]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         sys.path.insert(0, str(path.parent.resolve()))  # it may import its neighbours, as a script may
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:  # anything may stand in a user's file
+            raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     else:
         try:
             module = importlib.import_module(module_name)
@@ -60,7 +63,10 @@ def load_task(name: str) -> type[Task]:
 def task_maker(name: str, preset: str) -> Callable[[], Task]:
     """A function that builds a task by name and preset; wrong names fail here."""
     cls = load_task(name)
-    cls.from_preset(preset)
+    try:
+        cls.from_preset(preset)
+    except TypeError as error:
+        raise ValueError(f"{name} cannot be built without arguments: {error}") from error
     return partial(cls.from_preset, preset)
 
 
@@ -100,7 +106,10 @@ def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
         return task_maker(CATCHING, "paper"), AGENTS[name]
     file = policy_file(name)
     config = load_checkpoint(file, "policy").config
-    make_task = task_maker(config["task"], config["preset"])
+    try:
+        make_task = task_maker(config["task"], config["preset"])
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{file} asks for a task that cannot be had: {error}") from error
     policy = load_policy(file, make_task)
     return make_task, lambda task, sets: policy
 

@@ -6,6 +6,7 @@ by the caller (`encoder="frozen"`), or belongs to the model and learns with it (
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,8 +44,10 @@ class PolicyConfig:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
         if not self.hidden or min(self.hidden) < 1 or self.film_width < 1:
             raise ValueError(f"hidden and film_width must be positive, got {self.hidden}, {self.film_width}")
-        if not self.first_std > 0:
-            raise ValueError(f"first_std must be positive, got {self.first_std}")
+        if self.encoder not in ("frozen", "learned"):
+            raise ValueError(f"encoder must be 'frozen' or 'learned', got '{self.encoder}'")
+        if not 0 < self.first_std < math.inf:
+            raise ValueError(f"first_std must be positive and finite, got {self.first_std}")
 
 
 class FilmModel(MLPModel):

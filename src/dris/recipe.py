@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dris.edges import check_at_least_one, check_seed
 from dris.encoder import EncoderConfig
 from dris.evaluate import CONDITIONS
 from dris.policy import PolicyConfig
-
-LARGEST_SEED = 2**31
-"""Seeds are multiplied by a million and more to tell iterations apart, within 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +41,17 @@ class PpoConfig:
     def __post_init__(self) -> None:
         """Refuse values PPO has no meaning for."""
         if not (0 < self.discount < 1 and 0 <= self.trace <= 1):
-            raise ValueError("discount must lie in (0, 1) and trace in [0, 1]")
+            found = f"got {self.discount} and {self.trace}"
+            raise ValueError(f"discount must lie in (0, 1) and trace in [0, 1], {found}")
         for name in ("learning_rate", "last_std", "epochs", "mini_batches", "clip", "largest_gradient"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
         if not 0 <= self.least_rate <= 1:
             raise ValueError(f"least_rate must lie in [0, 1], got {self.least_rate}")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1), got {self.average}")
-        if self.weight_decay < 0:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise ValueError(f"weight_decay must be 0 or more and finite, got {self.weight_decay}")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse runs that could not be."""
-        for name in (
+        counts = (
             "sets",
             "instances",
             "iterations",
@@ -93,13 +93,13 @@ class TrainConfig:
             "evaluate_every",
             "evaluate_episodes",
             "save_every",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0 <= self.seed < LARGEST_SEED:
-            raise ValueError(f"seed must lie in [0, {LARGEST_SEED}), got {self.seed}")
-        if not 0 <= self.noise < float("inf"):
+        )
+        check_at_least_one(**{name: getattr(self, name) for name in counts})
+        check_seed(self.seed)
+        if not 0 <= self.noise < math.inf:
             raise ValueError(f"noise must be 0 or more and finite, got {self.noise}")
+        if not self.evaluate_on:
+            raise ValueError(f"evaluate_on needs at least one condition of: {', '.join(CONDITIONS)}")
         for name in self.evaluate_on:
             if name not in CONDITIONS:
                 raise ValueError(f"unknown condition '{name}'; known: {', '.join(CONDITIONS)}")

@@ -21,6 +21,8 @@ pre { padding: .8rem; overflow-x: auto; } figure { margin: 0 0 1.5rem; } img, vi
 .best { font-weight: 600; }
 """
 
+_SCORE = {"policy", "condition", "success", "low", "high", "episodes", "seed"}
+
 
 def report_run(folder: Path, out: Path) -> Path:
     """Write `out/index.html` and its figure about the run in `folder`; returns the page.
@@ -40,8 +42,8 @@ def report_run(folder: Path, out: Path) -> Path:
     if not metrics:
         raise ValueError(f"the run in {folder} has not finished an iteration yet: nothing to report")
     scores_file = folder / "scores.json"
-    scores = read_json(scores_file) if scores_file.exists() else []
-    if not all(isinstance(row, dict) and {"policy", "condition", "success"} <= row.keys() for row in scores):
+    scores = read_json(scores_file, list) if scores_file.exists() else []
+    if not all(isinstance(row, dict) and row.keys() >= _SCORE for row in scores):
         raise ValueError(f"{scores_file} is not what `dris evaluate --json` writes: make it anew")
     out.mkdir(parents=True, exist_ok=True)
     learning_curve(metrics, out / "learning.png")
@@ -137,8 +139,8 @@ def _table(scores: list[dict[str, Any]], training_seed: int) -> str:
     lines.append("</table>")
     first = scores[0]
     lines.append(
-        f"<p>Share of {first['episodes']} single-object episodes that end in success, with 95 % Wilson "
-        f"intervals; evaluation seed {first['seed']}, training seed {training_seed}. noise-k: observation "
-        "noise of k standard deviations of the task.</p>"
+        f"<p>Share of {int(first['episodes'])} single-object episodes that end in success, with 95 % Wilson "
+        f"intervals; evaluation seed {int(first['seed'])}, training seed {training_seed}. noise-k: "
+        "observation noise of k standard deviations of the task.</p>"
     )
     return "\n".join(lines)

@@ -24,6 +24,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 SCHEMA = 2
+DIVERGED = "diverged"
+"""Kind of the file that keeps what led to a number that is not finite."""
 LARGEST_BYTES = 512 * 1024 * 1024
 
 
@@ -96,11 +98,17 @@ def fingerprint(tensors: dict[str, torch.Tensor], words: str = "") -> str:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint atomically."""
+    """Write a checkpoint atomically.
+
+    Raises:
+        CheckpointError: A tensor is not finite; nothing is written. Only what led to that may be kept.
+    """
     # Scalars (Adam's step count) have no bytes to view: store them as one-element tensors.
     tensors = {
         n: t.detach().reshape(t.shape or (1,)).contiguous().clone() for n, t in checkpoint.tensors.items()
     }
+    if checkpoint.kind != DIVERGED:
+        _check_finite(path, tensors)
     header = {
         "schema": SCHEMA,
         "kind": checkpoint.kind,
@@ -138,8 +146,8 @@ def load_checkpoint(path: Path, kind: str) -> Checkpoint:
     try:
         header = json.loads(metadata["dris"])
         schema, found = int(header["schema"]), header["kind"]
-        config, progress = header["config"], header["progress"]
-    except (KeyError, TypeError, ValueError) as error:
+        config, progress = dict(header["config"]), dict(header["progress"])
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path} has no header of dris: it is damaged, or not ours") from error
     if schema != SCHEMA:
         way_out = "update dris" if schema > SCHEMA else "train again, or use the dris that wrote it"
@@ -148,10 +156,14 @@ def load_checkpoint(path: Path, kind: str) -> Checkpoint:
         raise CheckpointError(f"{path} is damaged: its checksum does not match its tensors and header")
     if found != kind:
         raise CheckpointError(f"{path} is a {found}, expected a {kind}")
+    _check_finite(path, tensors)
+    return Checkpoint(kind, tensors, config, progress)
+
+
+def _check_finite(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor '{name}' is not finite")
-    return Checkpoint(kind, tensors, config, progress)
 
 
 def load_into(module: torch.nn.Module, tensors: dict[str, torch.Tensor], what: str) -> None:
@@ -170,6 +182,37 @@ def load_into(module: torch.nn.Module, tensors: dict[str, torch.Tensor], what: s
             f"({len(wrong)} tensors differ)"
         )
     module.load_state_dict(tensors)
+
+
+def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on from a file with other values than it was made with.
+
+    Raises:
+        ValueError: They differ; the message names the first that does.
+    """
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            raise ValueError(
+                f"{what} was made with another {name} ({before.get(name)}, now {now.get(name)}): give the "
+                "same, or choose another folder"
+            )
+
+
+def claim_folder(folder: Path, config: dict[str, Any], write: bool) -> None:
+    """Refuse the folder of another run; with `write`, note whose it is.
+
+    Raises:
+        ValueError: It is a file, or holds a run with another configuration.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: a run needs a folder of its own, choose another name")
+    file = folder / "config.json"
+    if file.exists():
+        check_same(file, read_json(file), config)
+    elif write:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "versions.json", to_json(versions()))
+        write_atomically(file, to_json(config))  # last: from now on the folder is this run's
 
 
 def versions() -> dict[str, str]:
@@ -204,12 +247,13 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
         ValueError: A line is damaged.
     """
     rows = []
-    for number, line in enumerate(file.read_text().splitlines(keepends=True), start=1):
-        if not line.endswith("\n"):
+    for number, line in enumerate(file.read_bytes().splitlines(keepends=True), start=1):
+        if not line.endswith(b"\n"):
             continue
         try:
             rows.append(json.loads(line))
-            rows[-1]["iteration"]
+            if not isinstance(rows[-1]["iteration"], int):
+                raise TypeError("iteration is not a number")
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{file} is damaged in line {number}: delete the line to go on") from error
     return rows
@@ -236,16 +280,23 @@ class Metrics:
         self._board.flush()
 
 
-def read_json(file: Path) -> Any:
+def read_json(file: Path, of: type | tuple[type, ...] = dict) -> Any:
     """What a JSON file holds.
 
+    Args:
+        file: Read as a whole.
+        of: What it has to hold: a dict or a list.
+
     Raises:
-        ValueError: It is not JSON; the message names it.
+        ValueError: It is not JSON, or holds something else; the message names it.
     """
     try:
-        return json.loads(file.read_text())
+        found = json.loads(file.read_text())
     except ValueError as error:
         raise ValueError(f"{file} is not JSON ({error}): mend it, or move it away") from error
+    if not isinstance(found, of):
+        raise ValueError(f"{file} holds JSON of another kind than is expected here: move it away")
+    return found
 
 
 def to_json(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""The process itself: start Warp quietly, and end with the process that started this one."""
+"""The process itself: start Warp quietly, draw without a screen, end with the parent."""
 
 import multiprocessing
 import os
@@ -43,3 +43,10 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def draw_without_screen() -> None:
+    """MuJoCo chooses how to render when it is imported; without a screen only EGL or OSMesa work."""
+    if "DISPLAY" not in os.environ:
+        os.environ.setdefault("MUJOCO_GL", "egl")
+    os.environ.setdefault("LP_NUM_THREADS", "0")  # Mesa on the CPU: small pictures are faster in one thread

@@ -52,7 +52,7 @@ class Task(ABC):
         """Build the task in one of its named variants; the empty name builds it without arguments."""
         if preset:
             known = ", ".join(cls.presets) or "none"
-            raise ValueError(f"{cls.__name__} has no preset '{preset}'; known: {known}")
+            raise ValueError(f"{cls.__name__} has no preset '{preset}'; known: {known}, or --preset ''")
         return cls()
 
     def changed(self, **values: Any) -> Task:

@@ -13,6 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,18 +37,19 @@ from dris.load import with_tuples
 from dris.policy import FilmModel, Policy
 from dris.recipe import TrainConfig
 from dris.runs import (
+    DIVERGED,
     Checkpoint,
     Metrics,
     adam_tensors,
+    check_same,
+    claim_folder,
+    fingerprint,
     load_adam,
     load_checkpoint,
     load_into,
+    locked,
     named,
-    read_json,
     save_checkpoint,
-    to_json,
-    versions,
-    write_atomically,
 )
 from dris.task import Task
 
@@ -73,22 +75,7 @@ class Trainer:
         if config.sets % self.processes:
             raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
         self._stored_config = json.loads(json.dumps(asdict(config), default=str))
-        self._claim_folder(write=False)
-
-    def _claim_folder(self, write: bool) -> None:
-        """Refuse a folder of another run; write down whose it is once the run is known to be possible."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"{self.folder} is a file: a run needs a folder of its own, choose another name")
-        file = self.folder / "config.json"
-        if file.exists():
-            if read_json(file) != self._stored_config:
-                raise ValueError(
-                    f"{self.folder} holds a run with another configuration: choose another folder"
-                )
-        elif write and self.rank == 0:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, to_json(self._stored_config))
-            write_atomically(self.folder / "versions.json", to_json(versions()))
+        claim_folder(folder, self._stored_config, write=False)
 
     def run(self, stages: tuple[str, ...] = ("encoder", "policy")) -> Iterator[Progress]:
         """Train to the end, yielding after every episode of encoder data and every iteration."""
@@ -96,12 +83,17 @@ class Trainer:
         if self.processes > 1 and not torch.distributed.is_initialized():
             torch.distributed.init_process_group("gloo")  # world and learner live on the CPU
         self.task = self.make_task()
-        self._contract = json.loads(json.dumps(self.task.contract()))  # early: it may hold what JSON cannot
+        # Early: it may hold what JSON cannot.
+        self._contract = json.loads(json.dumps(self.task.contract(), allow_nan=False))
         self._check_possible()
-        self._claim_folder(write=True)
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
             self.policy = Policy(self.task, self.config.encoder, self.config.policy)
+        claim_folder(self.folder, self._stored_config, write=self.rank == 0)
+        with locked(self.folder, wait=False) if self.rank == 0 else nullcontext():
+            yield from self._stages(stages)
+
+    def _stages(self, stages: tuple[str, ...]) -> Iterator[Progress]:
         try:
             if "encoder" in stages and self.config.policy.encoder == "frozen":
                 yield from self._encoder_stage()
@@ -109,7 +101,7 @@ class Trainer:
                 yield from self._policy_stage()
         except DivergedError as error:
             file = self.folder / f"diverged-{self.rank}.safetensors"
-            save_checkpoint(file, Checkpoint("diverged", error.snapshot, self._stored_config, {}))
+            save_checkpoint(file, Checkpoint(DIVERGED, error.snapshot, self._stored_config, {}))
             raise DivergedError(f"{error}; what led to it is in {file}", error.snapshot) from error
 
     def _check_possible(self) -> None:
@@ -136,7 +128,12 @@ class Trainer:
                 f"the encoder of {file.parent} was made with {checkpoint.config['encoder']}, this run "
                 f"asks for {self._stored_config['encoder']}: give the same values, or leave encoder_from out"
             )
+        scale = self.policy.encoder.scale.clone()
         load_into(self.policy.encoder, checkpoint.group("encoder"), str(file))
+        if not torch.equal(scale, self.policy.encoder.scale):
+            raise ValueError(
+                f"the encoder of {file.parent} is of a task with another noise_scale: take another"
+            )
 
     def _pretrain(self, file: Path) -> Iterator[Progress]:
         config, unfinished = self.config.encoder, self.folder / "pretraining.safetensors"
@@ -322,10 +319,16 @@ class Trainer:
         )
         tensors |= named("average", self.averaged.actor.state_dict())
         tensors |= named("adam", adam_tensors(algorithm.optimizer))
-        progress = {"iteration": done, "best": self.best}
-        self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
-        if done == self.config.iterations:
+        progress = {"iteration": done, "best": self.best, "world": self._world()}
+        if done == self.config.iterations:  # first: a run whose last checkpoint is there has its policy
             self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
+        self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
+
+    def _world(self) -> dict[str, Any]:
+        """What a run depends on besides its configuration; to go on, it must be the same."""
+        frozen = self.config.policy.encoder == "frozen"
+        encoder = fingerprint(self.policy.encoder.state_dict()) if frozen else ""
+        return {"contract": self._contract, "encoder": encoder}
 
     def _resume(self) -> int:
         """Load the last checkpoint, if there is one; the iteration to go on with."""
@@ -333,6 +336,8 @@ class Trainer:
         if not file.exists():
             return 0
         saved = load_checkpoint(file, "training")
+        check_same(file, saved.config, self._stored_config)
+        check_same(file, saved.progress["world"], self._world())
         load_into(self.algorithm.actor, saved.group("actor"), str(file))
         load_into(self.algorithm.critic, saved.group("critic"), str(file))
         load_into(self.averaged.actor, saved.group("average"), str(file))

@@ -154,7 +154,11 @@ class BallTracker:
         """
         if not np.isfinite(time_s) or camera not in (0, 1):
             raise ValueError(f"need a finite time and camera 0 or 1, got {time_s} and {camera}")
-        if self._sights and time_s - self._sights[-1].time_s > self.config.lost_s:
+        # With one camera blind sights still come in, but the motion rests on older ones.
+        youngest = (
+            self._motion.reference_s if self._motion else self._sights[-1].time_s if self._sights else None
+        )
+        if youngest is not None and time_s - youngest > self.config.lost_s:
             self.reset()
         if detection is None or not np.isfinite((*detection.centre_px, detection.radius_px)).all():
             return
@@ -272,7 +276,7 @@ class BallTracker:
         motion = self._motion
         if motion is None or not np.isfinite(time_s):
             return None
-        age = time_s - self._sights[-1].time_s
+        age = time_s - motion.reference_s
         if age > self.config.lost_s:
             return None
         ball, velocity = motion.at(time_s)

@@ -137,7 +137,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     if config.policy.encoder == "frozen":
         source = work / "encoders" / f"{job.preset}-{config.encoder.pooling}-{job.seed}"
         donor = replace(study.recipe, preset=job.preset, seed=job.seed, encoder=config.encoder)
-        with locked(source, wait=True):  # jobs of one seed share it
+        with locked(source.with_name(f"{source.name}.lock"), wait=True):  # jobs of one seed share it
             for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
                 pass
         config = replace(config, encoder_from=source)

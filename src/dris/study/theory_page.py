@@ -145,7 +145,7 @@ def _figure(found: dict[str, Any], gaps: dict[str, Any], file: Path) -> None:
         reach = [[g.value - g.low for g in gaps.values()], [g.high - g.value for g in gaps.values()]]
         panels[3].errorbar(range(len(gaps)), values, yerr=reach, fmt="o", capsize=3, color="#2f6fb0")
         panels[3].set(title="gap on unseen restitution", xticks=range(len(gaps)), xticklabels=list(gaps))
-        panels[3].set_ylim(bottom=0)
+        panels[3].set_ylim(bottom=min(0.0, *(gap.low for gap in gaps.values())))
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dris.edges import check_seed
 from dris.twin import Drive
 
 TRIALS_SEED = 50_021
-"""Seed of the first trial of every cell; nothing was tuned on it."""
+"""Seed of the first trial of every cell. No policy was trained on it; the gains of preset `robot` were chosen
+by a look at the first three trials of each cell (docs/policies.md)."""
 
 Kind = Literal["ramps", "throws", "balancing", "irregular"]
 
@@ -38,3 +40,6 @@ class TrialsConfig:
         """Refuse tables that are none."""
         if self.trials < 1 or not self.policies:
             raise ValueError(f"need at least one trial and one policy, got {self.trials}, {self.policies}")
+        if len(set(self.policies)) < len(self.policies):
+            raise ValueError(f"name each policy once, got {self.policies}")
+        check_seed(self.seed)

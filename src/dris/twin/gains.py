@@ -30,7 +30,8 @@ SAMPLE_S = 0.01
 HOLD = 0.01
 """A gain that is off the common factor by e counts as this much error of the plate [m]."""
 FIT_SEED, CHECK_SEED = 30_011, 30_013
-"""Episodes of the fit and of its check; none is used for training or evaluation."""
+"""Episodes of the fit and of its check. The first is also the study's, whose scores know no twin; no trial in
+the twin uses either."""
 
 
 @dataclass(frozen=True)

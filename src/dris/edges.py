@@ -1,0 +1,34 @@
+"""What a person types, checked before any work is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LARGEST_SEED = 2**31
+"""Seeds are multiplied by a million and more to tell iterations apart, within 64 bits."""
+
+KEPT = ("config.json", "versions.json", "study.json", "theory.json")
+"""Names of files that results must not overwrite."""
+
+
+def check_seed(seed: int) -> None:
+    """Refuse seeds that are none."""
+    if not 0 <= seed < LARGEST_SEED:
+        raise ValueError(f"seed must lie in [0, {LARGEST_SEED}), got {seed}")
+
+
+def check_at_least_one(**values: int) -> None:
+    """Refuse counts below one."""
+    for name, value in values.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_json(file: Path | None) -> None:
+    """Refuse a file that results cannot or must not be written to."""
+    if file is None:
+        return
+    if file.suffix != ".json" or file.name in KEPT or file.is_dir():
+        raise ValueError(f"--json {file}: name a file that ends in .json and is none of {', '.join(KEPT)}")
+    if not file.parent.is_dir():
+        raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
