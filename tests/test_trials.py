@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -95,7 +96,7 @@ def test_a_feather_flies_like_its_ball_and_does_not_push():
     player, states = make_player("still", 1.0), []
     for coupling in ("two-way", "one-way"):
         config = TrialsConfig(coupling=coupling, sight="perfect")
-        world = tables.twin_of(config, player)
+        world = Twin(tables.lab_of(config, player))
         world.reset(tables.thing_of(config, "rubber"), Drop(0.5), 0)
         world.advance(320)  # falls for sqrt(2 * 0.5 / 9.81) = 0.319 s, with air a little longer
         before = world.state()
@@ -175,6 +176,10 @@ def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="other weights of 'dris-200'"):
         list(tables.run_table(config, file))
     file.write_text(json.dumps(table))
+    with monkeypatch.context() as patch:  # a ball that bounces otherwise than when the table was begun
+        patch.setattr(tables, "thing", lambda name: replace(BALLS[name], restitution=0.123))
+        with pytest.raises(ValueError, match="in another laboratory"):
+            list(tables.run_table(config, file))
     with pytest.raises(ValueError, match="films show what cameras see"):
         list(tables.film_table(file))
     with pytest.raises(ValueError, match="another configuration"):
@@ -189,6 +194,16 @@ def test_workers_find_what_one_process_finds(tmp_path):
     for file, workers in ((alone, 1), (together, 2)):
         assert len(list(tables.run_table(config, file, workers))) == 4
     assert alone.read_text() == together.read_text()
+
+
+def test_totals_by_hand():
+    outcomes = {
+        f"a/ball/ramp/{k}": {"caught": caught, "speed_share": share}
+        for k, (caught, share) in enumerate([(True, 0.9), (True, 1.1), (False, 0.5), (True, 1.0)])
+    }
+    found = tables.totals(outcomes)["a"]
+    assert (found["caught"], found["trials"], found["rate"], found["within_speed"]) == (3, 4, 0.75, 2)
+    assert found["low"] < 0.75 < found["high"]
 
 
 def test_the_paper_s_real_trials_add_up():

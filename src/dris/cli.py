@@ -290,7 +290,8 @@ def trials(
         print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
     for policy, total in read_json(file)["totals"].items():
         rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
-        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}")
+        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {total['within_speed']} "
+              "of them with no joint beyond its speed limit")  # fmt: skip
     for video in film_table(file) if films else ():
         print(f"film     {video}", flush=True)
     return 0

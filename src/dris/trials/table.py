@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 from collections.abc import Iterator
@@ -21,13 +22,13 @@ from dris.runtime import end_with_parent
 from dris.sim.contact import PAPER
 from dris.stats import wilson
 from dris.trials.config import Kind, TrialsConfig
-from dris.trials.sight import CameraSight
+from dris.trials.sight import CameraSight, SightConfig
 from dris.trials.video import film
 from dris.twin.drives import drive
 from dris.twin.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
 from dris.twin.objects import BALLS, IRREGULAR, Thing, thing
 from dris.twin.trial import Player, make_player, run_trial
-from dris.twin.twin import Twin
+from dris.twin.twin import Twin, TwinConfig
 
 FEATHER = 1e-3
 """Mass of a thing that does not push, over its own."""
@@ -67,12 +68,24 @@ def thing_of(config: TrialsConfig, name: str) -> Thing:
     return found
 
 
-def twin_of(config: TrialsConfig, player: Player) -> Twin:
+def lab_of(config: TrialsConfig, player: Player) -> TwinConfig:
     """The laboratory of a table, for a policy."""
     chosen = drive(config.drive, player[0])
     if config.coupling == "one-way":
         chosen = replace(chosen, lab=replace(chosen.lab, air_density=FEATHER * chosen.lab.air_density))
-    return Twin(chosen)
+    return chosen
+
+
+def _world(config: TrialsConfig, policy: str) -> str:
+    """What tells the world of a policy's trials from others: things, launches, laboratory and cameras."""
+    cells = cells_of(config.kind)
+    parts = {
+        "things": [asdict(thing_of(config, what)) for what, _, _ in cells],
+        "launches": [repr(launch) for _, _, launch in cells],
+        "laboratory": asdict(lab_of(config, make_player(policy))),
+        "cameras": asdict(SightConfig()) if config.sight == "cameras" else None,
+    }
+    return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()[:16]
 
 
 def run_table(config: TrialsConfig, file: Path, workers: int = 1) -> Iterator[tuple[str, bool]]:
@@ -122,8 +135,10 @@ def _weights(policy: str) -> str:
 def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     stamp = json.loads(to_json(asdict(config)))
     weights = {policy: _weights(policy) for policy in config.policies}
+    worlds = {policy: _world(config, policy) for policy in config.policies}
+    made_with = {"weights": weights, "worlds": worlds, "versions": versions()}
     if not file.exists():
-        return {"config": stamp, "weights": weights, "versions": versions(), "trials": {}}
+        return {"config": stamp, **made_with, "trials": {}}
     table = read_json(file)
     for policy, known in table.get("weights", {}).items():
         if weights.setdefault(policy, _weights(policy)) != known:
@@ -131,9 +146,15 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     old = table.get("config", {})
     if {**old, "policies": 0, "trials": 0} != {**stamp, "policies": 0, "trials": 0}:
         raise ValueError(f"{file} holds trials of another configuration: choose another --name or --out")
+    for policy, known in table.get("worlds", {}).items():
+        if worlds.setdefault(policy, _world(config, policy)) != known:
+            raise ValueError(
+                f"{file} holds trials of '{policy}' in another laboratory (balls, ramps, gains or cameras "
+                "have changed since): choose another --name"
+            )
     stamp["policies"] = [*old["policies"], *(p for p in config.policies if p not in old["policies"])]
     stamp["trials"] = max(old["trials"], config.trials)
-    return table | {"config": stamp, "weights": weights}
+    return table | {"config": stamp, **made_with}
 
 
 def _outcomes(config: TrialsConfig, names: list[str], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -169,7 +190,7 @@ def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
 def _laboratory(config: TrialsConfig) -> tuple[Player, Twin]:
     """A policy and its laboratory, kept from trial to trial."""
     player = make_player(config.policies[0])
-    return player, twin_of(config, player)
+    return player, Twin(lab_of(config, player))
 
 
 def film_table(file: Path) -> Iterator[Path]:
@@ -194,7 +215,7 @@ def film_table(file: Path) -> Iterator[Path]:
                 what, label, k = key.rsplit("/", 3)[1:]
                 launch, title = launches[what, label], f"{Path(policy).name}, {what}, {label}, trial {k}"
                 seed = config.seed + int(k)
-                lab = twin_of(config, player).config
+                lab = lab_of(config, player)
                 trial = film(player, thing_of(config, what), launch, seed, lab, title, video)
                 if trial.caught == caught:
                     yield video
@@ -203,15 +224,20 @@ def film_table(file: Path) -> Iterator[Path]:
 
 
 def totals(trials: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Catches of each policy over all its trials, with Wilson's interval."""
-    counts: dict[str, list[bool]] = {}
+    """Catches of each policy over all its trials, with Wilson's interval.
+
+    within_speed: catches in which no joint passed the speed at which a real FR3 stops.
+    """
+    counts: dict[str, list[dict[str, Any]]] = {}
     for name, outcome in trials.items():
-        counts.setdefault(name.rsplit("/", 3)[0], []).append(outcome["caught"])
+        counts.setdefault(name.rsplit("/", 3)[0], []).append(outcome)
     found = {}
-    for policy, caught in counts.items():
+    for policy, outcomes in counts.items():
+        caught = [outcome["caught"] for outcome in outcomes]
         low, high = wilson(sum(caught), len(caught))
         found[policy] = {
             "caught": sum(caught), "trials": len(caught), "rate": sum(caught) / len(caught),
             "low": low, "high": high,
+            "within_speed": sum(o["caught"] and o["speed_share"] <= 1 for o in outcomes),
         }  # fmt: skip
     return found
