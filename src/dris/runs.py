@@ -2,7 +2,8 @@
 
 A checkpoint is one safetensors file: tensors, and a JSON header with schema, kind, configuration and
 progress. It is written to a temporary file, flushed and renamed, so that a reader sees the old file or
-the new one; its checksum, over tensors and header, is verified on reading.
+the new one; its checksum, over tensors and header, is verified on reading. Reading one runs no code; a
+policy names its task, though, and whoever evaluates it imports that (`dris.names`).
 """
 
 from __future__ import annotations
