@@ -60,7 +60,8 @@ def _introduction(results: Results) -> str:
         f"is scored on single balls, {plan['episodes']} episodes per condition (a quarter on ramps, an "
         "eighth at each point of the worst case's grid), evaluation seed "
         f"{plan['seed']}, which nothing was tuned on. Figures are interquartile means over training seeds "
-        "with 95 % bootstrap intervals over seeds (with three to five seeds these are rough); the paper's "
+        "with 95 % bootstrap intervals over seeds (rough with five seeds; with fewer than four they are the "
+        "range of the seeds); the paper's "
         "are the bands in its figures, from its own simulator. All figures are simulated. Command: <code>"
         "dris study paper</code>, then <code>dris report results/paper</code>.</p>"
     )
@@ -196,11 +197,12 @@ def _cost(results: Results, paper: dict[str, Any]) -> list[str]:
     return [
         "<h2>Equal interaction</h2>",
         "<p>e2e-x50: 128 x 50 environments of one ball, as many balls as dris-50. Wall time of one run on "
-        "one thread, other runs beside it.</p>",
+        "one thread, other runs beside it, without the pre-training of the encoder, which the DRIS methods "
+        "of a seed share.</p>",
         "\n".join((*rows, "</table>")),
         "<h2>What it took</h2>",
-        f"<p>Training, one thread a run: {sum(runs) / 3600:.1f} hours for {len(runs)} of the "
-        f"{len(results.description['jobs'])} runs. {timed} of these were timed, with other runs beside them; "
+        f"<p>Training without encoders, one thread a run: {sum(runs) / 3600:.1f} hours for {len(runs)} of "
+        f"the {len(results.description['jobs'])} runs. {timed} of these were timed, other runs beside them; "
         "those that are missing or were interrupted count as the median of their method, and methods "
         f"without a time are left out. Spread over the cores of a cluster, the longest first: {hours}; "
         "scoring, and what the cluster itself takes, come on top (docs/study.md).</p>",

@@ -100,7 +100,8 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
             "N instances stand for the domain",
             "Predicted: the error of the mean return falls as N to the power -0.5. Seen: power "
             f"{estimation['power']:.2f}, from {estimation['error'][0]:.3f} at N = 1 to "
-            f"{estimation['error'][-1]:.3f}.",
+            f"{estimation['error'][-1]:.3f}. The power holds for independent draws whatever the physics; "
+            "what is measured is the size.",
         ),
     ]
     if gaps:
