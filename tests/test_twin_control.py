@@ -19,7 +19,7 @@ from dris.twin.control import Controller, decode, tilt_of
 from dris.twin.drives import drive
 from dris.twin.kinematics import Kinematics, rotation_of_tilt
 from dris.twin.lab import LabConfig
-from dris.twin.launch import RAMP_RADII, Drop, Placed, Ramp, Scene
+from dris.twin.launch import RAMP_RADII, Drop, Placed, Ramp, Scene, Throw
 from dris.twin.objects import BALLS, THINGS, thing
 from dris.twin.trial import PerfectSight, is_settled, make_player, run_trial
 from dris.twin.twin import Twin, TwinConfig
@@ -160,6 +160,14 @@ def test_the_twin_knows_noise_and_nothing_else():
     for name in ("execution", "worst-case", "ramp-1.3"):
         with pytest.raises(ValueError, match=f"noise alone, not '{name}'"):
             compare.score_in_twin("still", name, 2, 5, "fci")
+
+
+def test_a_throw_from_below_the_plate_is_not_lost_before_it_came():
+    """Released 0.2 m below the plate, it rises first; the trial ends when it has fallen, not at once."""
+    trial = run_trial(
+        "still", BALLS["rubber"], Throw(spawn_height=(-0.2, -0.2)), 0, Twin(IDEAL), duration_s=1.0
+    )
+    assert trial.began and not trial.caught and trial.lost_s > 0.1
 
 
 def test_what_is_seen_decides_what_is_caught():

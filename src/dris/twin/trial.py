@@ -259,5 +259,9 @@ def is_settled(state: State, thing: Thing, config: CatchingConfig) -> bool:
 
 
 def is_lost(state: State) -> bool:
-    """Whether the thing has fallen a hand's breadth below the plate, from where nothing brings it back."""
-    return bool(state.thing_position[2] < state.plate_position[2] - 0.15)
+    """Whether the thing has fallen a hand's breadth below the plate, from where nothing brings it back.
+
+    One that rises there has only just been thrown.
+    """
+    below = state.thing_position[2] < state.plate_position[2] - 0.15
+    return bool(below and state.thing_velocity[2] <= 0)
