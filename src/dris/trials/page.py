@@ -27,6 +27,7 @@ def report_trials(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
     """
     tables = {file.stem: read_json(file) for file in sorted(folder.glob("*.json"))}
     tables = {name: table for name, table in tables.items() if "trials" in table and "config" in table}
+    tables = dict(sorted(tables.items(), key=lambda item: list(TITLES).index(item[1]["config"]["kind"])))
     if not tables:
         raise ValueError(f"{folder} holds no trials: run `dris trials` first")
     parts = [
