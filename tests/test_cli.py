@@ -171,3 +171,11 @@ def test_what_makes_no_sense_is_refused_before_any_work(arguments, message, tmp_
     said = " ".join((refused.stderr + refused.stdout).replace("│", " ").split())  # out of tyro's box
     assert refused.returncode == 2 and message in said
     assert "Traceback" not in refused.stderr
+
+
+def test_a_missing_extra_is_named():
+    from dris.edges import check_extra
+
+    check_extra("json", "none")
+    with pytest.raises(ImportError, match=r"this needs no_such_module: pip install 'dris\[eyes\]'"):
+        check_extra("no_such_module", "eyes")

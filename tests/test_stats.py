@@ -1,5 +1,6 @@
 """Statistics against values worked out by hand."""
 
+import numpy as np
 import pytest
 
 from dris.stats import better, interval, iqm, wilson
@@ -22,6 +23,16 @@ def test_probability_of_improvement_counts_pairs():
     assert better([[3.0, 4.0]], [[1.0, 2.0]]) == 1.0
     assert better([[1.0, 3.0]], [[2.0, 3.0]]) == (0 + 0 + 1 + 0.5) / 4
     assert better([[1.0], [0.0]], [[0.0], [1.0]]) == 0.5
+
+
+def test_averages_and_comparisons_agree_with_scipy():
+    from scipy.stats import mannwhitneyu, trim_mean
+
+    generator = np.random.default_rng(0)
+    for size in (3, 4, 5, 8, 13):
+        a, b = generator.integers(0, 6, size) / 5, generator.integers(0, 6, size + 1) / 5
+        assert iqm([a]) == pytest.approx(trim_mean(a, 0.25))
+        assert better([a], [b]) == pytest.approx(mannwhitneyu(a, b).statistic / (len(a) * len(b)))
 
 
 def test_the_scores_of_a_seed_stay_together():

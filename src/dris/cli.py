@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from dris.edges import check_at_least_one, check_json, check_seed
+from dris.edges import check_at_least_one, check_extra, check_json, check_seed
 from dris.env import DivergedError
 from dris.evaluate import EVALUATION_SEED
 from dris.names import (
@@ -104,7 +104,7 @@ def evaluate(
         world: twin: the same throws in both worlds, with perfect sight and noise at most; some 5 episodes a
             second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; jumping: with
-            friction, latency and air; fci: and 1000 Nm/s; identified: and gains fitted to that.
+            friction and latency; fci: and 1000 Nm/s; identified: and gains fitted to that.
         json_file: Also write the scores to this file.
     """
     check_at_least_one(episodes=episodes, policies=len(policies), conditions=len(conditions))
@@ -281,17 +281,19 @@ def trials(
     check_at_least_one(workers=workers)
     if films and config.sight != "cameras":
         raise ValueError("--films show what cameras see: leave them out, or take --sight cameras")
+    check_extra("cv2", "eyes")
     draw_without_screen()
     from dris.trials.table import film_table, run_table
 
     out.mkdir(parents=True, exist_ok=True)
-    file = out / f"{name or config.kind}.json"
+    file, done = out / f"{name or config.kind}.json", 0
     for done, (trial, caught) in enumerate(run_table(config, file, workers), start=1):
         print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
+    print(f"{done} trials added; all that are now in {file}:")
     for policy, total in read_json(file)["totals"].items():
         rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
-        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {total['within_speed']} "
-              "of them with no joint beyond its speed limit")  # fmt: skip
+        slow = f"{total['within_speed']} of them with no joint beyond its speed limit"
+        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {slow}")
     for video in film_table(file) if films else ():
         print(f"film     {video}", flush=True)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 LARGEST_SEED = 2**31
@@ -32,3 +33,9 @@ def check_json(file: Path | None) -> None:
         raise ValueError(f"--json {file}: name a file that ends in .json and is none of {', '.join(KEPT)}")
     if not file.parent.is_dir():
         raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
+
+
+def check_extra(module: str, extra: str) -> None:
+    """Refuse work that needs an extra of the package which is not installed."""
+    if importlib.util.find_spec(module) is None:
+        raise ImportError(f"this needs {module}: pip install 'dris[{extra}]'")

@@ -60,7 +60,9 @@ def film(
     verdict = f"on the plate after {duration_s:.0f} s" if trial.caught else "lost"
     pictures += [_caption(pictures[-1], f"{title}: {verdict}")] * FPS
     file.parent.mkdir(parents=True, exist_ok=True)
-    imageio.mimwrite(file, [p[..., ::-1] for p in pictures], fps=FPS, macro_block_size=1, quality=5)  # type: ignore[arg-type]
+    unfinished = file.with_name(f".{file.name}")
+    imageio.mimwrite(unfinished, [p[..., ::-1] for p in pictures], fps=FPS, macro_block_size=1, quality=5)  # type: ignore[arg-type]
+    unfinished.replace(file)
     twin.close()
     return trial
 

@@ -198,7 +198,11 @@ class _Loop:
             return True
         if self.began is None and self.twin.time_s > GIVE_UP_S:
             return True
-        return self.twin.ticks % WATCH_TICKS == 0 and is_lost(self.twin.state())
+        if self.twin.ticks % WATCH_TICKS:
+            return False
+        state = self.twin.state()
+        # What rises below the plate before the robot begins has only just been thrown.
+        return is_lost(state) and (self.began is not None or state.thing_velocity[2] <= 0)
 
     def may_begin(self, lead_s: float | None) -> bool:
         """Whether the thing is as near as the policy was trained to see it first; None: if it is seen."""
@@ -259,9 +263,5 @@ def is_settled(state: State, thing: Thing, config: CatchingConfig) -> bool:
 
 
 def is_lost(state: State) -> bool:
-    """Whether the thing has fallen a hand's breadth below the plate, from where nothing brings it back.
-
-    One that rises there has only just been thrown.
-    """
-    below = state.thing_position[2] < state.plate_position[2] - 0.15
-    return bool(below and state.thing_velocity[2] <= 0)
+    """Whether the thing has fallen a hand's breadth below the plate, from where nothing brings it back."""
+    return bool(state.thing_position[2] < state.plate_position[2] - 0.15)
