@@ -337,7 +337,7 @@ class Trainer:
             return 0
         saved = load_checkpoint(file, "training")
         check_same(file, saved.config, self._stored_config)
-        check_same(file, saved.progress["world"], self._world())
+        check_same(file, saved.progress.get("world", {}), self._world())
         load_into(self.algorithm.actor, saved.group("actor"), str(file))
         load_into(self.algorithm.critic, saved.group("critic"), str(file))
         load_into(self.averaged.actor, saved.group("average"), str(file))
