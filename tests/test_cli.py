@@ -25,6 +25,13 @@ def dris(*arguments, ok=True):
     return out
 
 
+def task_file(folder, source):
+    """A file with the tests' tasks and one more."""
+    file = folder / "task.py"
+    file.write_text((ROOT / "tests" / "fakes.py").read_text() + source)
+    return file
+
+
 VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "report")
 
 
@@ -72,14 +79,13 @@ def test_a_task_that_cannot_be_built_is_named(source, message, tmp_path):
 
 
 def test_a_number_that_is_none_ends_in_one_line(tmp_path):
-    file = tmp_path / "nan.py"
-    file.write_text(
-        (ROOT / "tests" / "fakes.py").read_text()
-        + """
+    file = task_file(
+        tmp_path,
+        """
 class Nan(LineTask):
     def reward_terms(self):
         return {"near": self.x * float("nan")}
-"""
+""",
     )
     small = ("--sets", 4, "--instances", 2, "--policy.encoder", "learned", "--out", tmp_path / "run")
     out = dris("train", "--task", f"{file}:Nan", "--preset", "", *small, ok=False)
@@ -88,15 +94,14 @@ class Nan(LineTask):
 
 
 def test_check_fails_a_broken_task(tmp_path):
-    broken = tmp_path / "idle.py"
-    broken.write_text(
-        (ROOT / "tests" / "fakes.py").read_text()
-        + """
+    broken = task_file(
+        tmp_path,
+        """
 class Idle(LineTask):
     def __init__(self):
         super().__init__()
         self.domain = Domain({"gain": Range(1.0, 2.0, ""), "colour": Range(0.0, 1.0, "")})
-"""
+""",
     )
     out = dris("check", f"{broken}:Idle", ok=False)
     assert out.returncode == 1 and "'colour' has no effect" in out.stdout
