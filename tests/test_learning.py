@@ -7,7 +7,10 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -291,6 +294,17 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path, stop_after
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
     whole, cut = ((tmp_path / n / "metrics.jsonl").read_text() for n in ("whole", "cut"))
     assert whole == cut
+
+
+def test_the_time_of_a_run_is_that_of_its_iterations_however_often_it_stopped(tmp_path, monkeypatch):
+    """A clock that ticks once at each look makes every iteration a second long. After three reports of the
+    encoder the eighth is of the fifth iteration, which is lost with the stop and counts once."""
+    monkeypatch.setattr("dris.train.time", SimpleNamespace(perf_counter=partial(next, count())))
+    for folder, stops in ((tmp_path / "whole", ()), (tmp_path / "cut", (8,))):
+        for stop_after in stops:
+            assert train(folder, tiny(), stop_after=stop_after)[-1].done == 5
+        train(folder, tiny())
+        assert load_checkpoint(folder / "last.safetensors", "training").progress["seconds"] == 6.0
 
 
 class EndsEarly(LineTask):

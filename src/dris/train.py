@@ -12,6 +12,7 @@ import copy
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -179,9 +180,12 @@ class Trainer:
         self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean
         self.averaged.actor = copy.deepcopy(self.policy.actor)
         self.best = -1.0
+        self.seconds: float | None = 0.0
+        """Spent on the iterations so far, whatever came between them; None if a part of it is not known."""
         first = self._resume()
         metrics = Metrics(self.folder, first) if self.rank == 0 else None
         for iteration in range(first, config.iterations):
+            began = time.perf_counter()
             with torch.random.fork_rng():
                 torch.manual_seed((config.seed * 1_000_003 + iteration) * 64 + self.rank + 1)
                 figures = self._iterate(iteration)
@@ -189,6 +193,8 @@ class Trainer:
             last = done == config.iterations
             if done % config.evaluate_every == 0 or last:
                 figures |= self._evaluate()
+            if self.seconds is not None:
+                self.seconds += time.perf_counter() - began
             if metrics is not None:
                 metrics.add(iteration, figures)
                 if done % config.save_every == 0 or last:
@@ -319,7 +325,7 @@ class Trainer:
         )
         tensors |= named("average", self.averaged.actor.state_dict())
         tensors |= named("adam", adam_tensors(algorithm.optimizer))
-        progress = {"iteration": done, "best": self.best, "world": self._world()}
+        progress = {"iteration": done, "best": self.best, "seconds": self.seconds, "world": self._world()}
         if done == self.config.iterations:  # first: a run whose last checkpoint is there has its policy
             self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
         self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
@@ -342,5 +348,5 @@ class Trainer:
         load_into(self.algorithm.critic, saved.group("critic"), str(file))
         load_into(self.averaged.actor, saved.group("average"), str(file))
         load_adam(self.algorithm.optimizer, saved.group("adam"))
-        self.best = saved.progress["best"]
+        self.best, self.seconds = saved.progress["best"], saved.progress.get("seconds")
         return saved.progress["iteration"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import resource
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -142,12 +141,10 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
                 pass
         config = replace(config, encoder_from=source)
     folder = work / job.name
-    resumed = (folder / "last.safetensors").exists()
-    start = time.perf_counter()
-    for progress in Trainer(make_task, config, folder).run():
+    trainer = Trainer(make_task, config, folder)
+    for progress in trainer.run():
         if progress.done % SHOW_EVERY == 0:
             print(f"            {job.name:<28} {progress.done}/{progress.total}", flush=True)
-    seconds = time.perf_counter() - start
     policy = load_policy(folder / "policy.safetensors", make_task)
     scores = {
         name: score(make_task, lambda task, sets: policy, name, study.episodes_of(name), study.seed)
@@ -158,7 +155,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
         **asdict(job),
         "stamp": study.stamp(job),
         "versions": versions(),
-        "seconds": None if resumed else seconds,  # of an interrupted run nobody knows
+        "seconds": trainer.seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "scores": scores,
         "curve": [
