@@ -10,6 +10,7 @@ import pytest
 
 from dris.names import CATCHING
 from dris.recipe import TrainConfig
+from dris.study.claims import CLAIMS, Claim, answers
 from dris.study.page import load_paper, markdown_table, report_study
 from dris.study.results import estimate, load_results, makespan
 from dris.study.runner import METHODS, Job, Study, cell_file, paper_study, run_job, run_study
@@ -118,8 +119,8 @@ def cell(method: str, seed: int, success: float) -> dict:
     }  # fmt: skip
 
 
-def write_study(folder: Path, successes: dict[tuple[str, int], float]) -> None:
-    jobs = tuple(Job(m, "paper", s) for m in ("e2e", "dris-10") for s in range(2))
+def write_study(folder: Path, successes: dict[tuple[str, int], float], seeds: int = 2) -> None:
+    jobs = tuple(Job(m, "paper", s) for m in ("e2e", "dris-10") for s in range(seeds))
     study = Study("paper", TrainConfig(task=CATCHING), jobs, ("clean", "noise-1", "noise-2"))
     folder.mkdir(exist_ok=True)
     (folder / "study.json").write_text(json.dumps(asdict(study) | {"recipe": None}))
@@ -158,6 +159,31 @@ def test_figures_by_hand(tmp_path):
     assert results.late("paper", "e2e", "clean") == [0.2, 0.4]
     with pytest.raises(ValueError, match="holds no study"):
         load_results(tmp_path / "paper")
+
+
+def test_a_claim_needs_three_runs_of_each_and_an_interval_off_a_half(tmp_path):
+    """Three runs against three that all lie higher: nine pairs of nine, and so in every draw."""
+    claim = Claim("more is better", (("dris-10", "e2e"),), ("noise-1", "noise-2"))
+    high, low = (0.7, 0.8, 0.9), (0.1, 0.2, 0.3)
+    for ours, theirs, verdict in (
+        (high, low, "seen"),
+        (low, high, "the reverse is seen"),
+        ((0.1, 0.5, 0.9), (0.2, 0.5, 0.8), "not seen"),
+        (high[:2], low, "too few runs to say"),
+    ):
+        folder = tmp_path / verdict
+        runs = {("dris-10", seed): value for seed, value in enumerate(ours)}
+        write_study(folder, runs | {("e2e", seed): value for seed, value in enumerate(theirs)}, seeds=3)
+        (answer,) = answers(load_results(folder), claim)
+        assert answer.verdict == verdict and answer.runs == (len(ours), 3)
+        assert answer.rates == pytest.approx((sum(ours) / len(ours), sum(theirs) / 3))
+    assert answers(load_results(folder), replace(claim, pairs=(("dris-50", "e2e"),))) == []
+
+
+def test_the_study_has_the_runs_that_its_claims_ask_for():
+    planned = {(job.preset, job.method) for job in paper_study().jobs}
+    assert {(c.preset, method) for c in CLAIMS for pair in c.pairs for method in pair} <= planned
+    assert {name for claim in CLAIMS for name in claim.conditions} <= set(paper_study().conditions)
 
 
 def test_the_time_of_a_cluster_by_hand(tmp_path):

@@ -180,8 +180,7 @@ class Trainer:
         self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean
         self.averaged.actor = copy.deepcopy(self.policy.actor)
         self.best = -1.0
-        self.seconds: float | None = 0.0
-        """Spent on the iterations so far, whatever came between them; None if a part of it is not known."""
+        self.seconds: float | None = 0.0  # spent on the iterations so far; None: nobody knows
         first = self._resume()
         metrics = Metrics(self.folder, first) if self.rank == 0 else None
         for iteration in range(first, config.iterations):
@@ -189,8 +188,7 @@ class Trainer:
             with torch.random.fork_rng():
                 torch.manual_seed((config.seed * 1_000_003 + iteration) * 64 + self.rank + 1)
                 figures = self._iterate(iteration)
-            done = iteration + 1
-            last = done == config.iterations
+            done, last = iteration + 1, iteration + 1 == config.iterations
             if done % config.evaluate_every == 0 or last:
                 figures |= self._evaluate()
             if self.seconds is not None:

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dris.study.results import Results, estimate
+from dris.study.results import FIVE, NOISE, Results, estimate
 
-NOISE = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
-FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
 COLOURS = dict(zip(FIVE, ("#4885ed", "#3cba54", "#d9a400", "#ff8c00", "#db3236"), strict=True))
 
 

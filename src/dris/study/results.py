@@ -11,6 +11,10 @@ from typing import Any
 from dris.runs import read_json
 from dris.stats import better, interval, iqm
 
+NOISE = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
+FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
+"""The paper's methods."""
+
 LAST_ITERATIONS = 100
 """The paper averages its curves' figures over this many iterations at the end."""
 
