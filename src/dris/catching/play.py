@@ -17,6 +17,7 @@ import torch
 
 from dris.catching.settings import ROBOT_XML
 from dris.catching.task import CatchingTask
+from dris.edges import check_extra
 from dris.env import Env, EnvConfig
 from dris.evaluate import Agent
 
@@ -126,10 +127,9 @@ def draw(attempt: Attempt, title: str) -> list[Any]:
 
 def save(attempt: Attempt, title: str, folder: Path, name: str) -> tuple[Path, Path]:
     """Write `name`.mp4 and, six moments of it, `name`.png; returns both paths."""
-    try:
-        import imageio.v2 as imageio
-    except ImportError as error:
-        raise ImportError('dris play needs imageio: pip install "dris[video]"') from error
+    check_extra("imageio", "video")
+    import imageio.v2 as imageio
+
     pictures = draw(attempt, title)
     folder.mkdir(parents=True, exist_ok=True)
     video, picture = folder / f"{name}.mp4", folder / f"{name}.png"

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dris.edges import check_extra
 from dris.load import load_policy
 from dris.names import CATCHING, WORST_CASE, score, task_maker
 from dris.recipe import TrainConfig
@@ -234,10 +235,9 @@ def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
 
 def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished:
     """Jobs as Ray tasks; Ray starts those of a lost node again on another."""
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError("a Ray cluster needs the extra: pip install 'dris[cluster]'") from error
+    check_extra("ray", "cluster")
+    import ray
+
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
     remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1, max_calls=1)(run_job)
     waiting = {remote.remote(study, job, work): job for job in jobs}

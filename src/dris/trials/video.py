@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from dris.edges import check_extra
 from dris.trials.sight import CameraSight, SightConfig
 from dris.twin.cameras import CAMERAS, CameraConfig
 from dris.twin.launch import Launch
@@ -43,10 +44,9 @@ def film(
     Raises:
         ImportError: imageio is not there.
     """
-    try:
-        import imageio.v2 as imageio
-    except ImportError as error:
-        raise ImportError('films need imageio: pip install "dris[video]"') from error
+    check_extra("imageio", "video")
+    import imageio.v2 as imageio
+
     twin = Twin(replace(config, lab=replace(config.lab, cameras=(*CAMERAS, SIDE))))
     twin.reset(thing, launch, seed)
     sight = CameraSight(twin, thing, SightConfig(window_half_px=None), seed)
