@@ -26,7 +26,8 @@ FRAME_S = 0.01
 FPS = 25
 """Frames a second of the video: four times slower than life."""
 SIZE = (960, 720)
-BALL, LOST = (0.95, 0.62, 0.15, 1.0), (0.55, 0.55, 0.60, 0.55)
+DULL, BOUNCY, LOST = (1.0, 0.80, 0.10), (0.80, 0.05, 0.20), (0.55, 0.55, 0.60)
+"""Colours of balls: of the lowest and the highest restitution of a set, and of those below the plate."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A recorded attempt: frames, radii [N], mean reward per step and success share of the set."""
+    """A recorded attempt: frames, radii and restitutions [N], mean reward per step, success share."""
 
     frames: list[Frame]
     radius: np.ndarray
+    restitution: np.ndarray
     reward: float
     success: float
 
@@ -101,7 +103,8 @@ def record(
         rewards.append(float(step.reward[which]))
     task.advance = advance  # type: ignore[method-assign]
     success = float(step.success[which].float().mean())
-    return Attempt(frames, task.world.radius[which].numpy().copy(), float(np.mean(rewards)), success)
+    radius, restitution = (v[which].numpy().copy() for v in (task.world.radius, task.world.restitution))
+    return Attempt(frames, radius, restitution, float(np.mean(rewards)), success)
 
 
 def draw(attempt: Attempt, title: str) -> list[Any]:
@@ -109,16 +112,18 @@ def draw(attempt: Attempt, title: str) -> list[Any]:
     model = _scene()
     data = mujoco.MjData(model)
     camera = mujoco.MjvCamera()
-    camera.lookat[:] = (0.42, 0.0, 0.72)
-    camera.distance, camera.azimuth, camera.elevation = 2.0, 128.0, -12.0
+    camera.lookat[:] = (0.46, 0.0, 0.70)
+    camera.distance, camera.azimuth, camera.elevation = 1.5, 122.0, -10.0
+    colours = _colours(attempt.restitution)
     pictures = []
     with mujoco.Renderer(model, height=SIZE[1], width=SIZE[0]) as renderer:
         for frame in attempt.frames:
             data.qpos[:] = frame.q
             mujoco.mj_forward(model, data)
             renderer.update_scene(data, camera)
-            for centre, radius, below in zip(frame.balls, attempt.radius, frame.below, strict=True):
-                _add_ball(renderer.scene, centre, radius, LOST if below else BALL)
+            for k, (centre, radius) in enumerate(zip(frame.balls, attempt.radius, strict=True)):
+                colour = np.append(LOST, colours[k, 3]) if frame.below[k] else colours[k]
+                _add_ball(renderer.scene, centre, radius, colour)
             count = f"{frame.over.sum()} of {len(frame.over)} over the plate"
             text = f"{title}   t = {frame.time_s:4.2f} s   {count}"
             pictures.append(_caption(renderer.render(), text))
@@ -139,6 +144,14 @@ def save(attempt: Attempt, title: str, folder: Path, name: str) -> tuple[Path, P
     rows = [np.concatenate(tiles[k : k + 3], axis=1) for k in (0, 3)]
     imageio.imwrite(picture, np.concatenate(rows, axis=0)[::2, ::2])
     return video, picture
+
+
+def _colours(restitution: np.ndarray) -> np.ndarray:
+    """Red, green, blue and opacity [N, 4] by restitution; balls of a set can be seen through each other."""
+    low, high = restitution.min(), restitution.max()
+    share = ((restitution - low) / max(high - low, 1e-9))[:, None]
+    opacity = np.full_like(share, 1.0 if len(share) == 1 else 0.4)
+    return np.concatenate(((1 - share) * DULL + share * np.array(BOUNCY), opacity), axis=1)
 
 
 def _scene() -> mujoco.MjModel:
@@ -168,12 +181,12 @@ def _scene() -> mujoco.MjModel:
     return spec.compile()
 
 
-def _add_ball(scene: mujoco.MjvScene, centre: np.ndarray, radius: float, colour: tuple) -> None:
+def _add_ball(scene: mujoco.MjvScene, centre: np.ndarray, radius: float, colour: np.ndarray) -> None:
     if scene.ngeom >= scene.maxgeom or centre[2] < -0.2:
         return
     mujoco.mjv_initGeom(
         scene.geoms[scene.ngeom], mujoco.mjtGeom.mjGEOM_SPHERE, np.array([radius, 0, 0]), centre,
-        np.eye(3).ravel(), np.array(colour, np.float32),
+        np.eye(3).ravel(), colour.astype(np.float32),
     )  # fmt: skip
     scene.ngeom += 1
 
