@@ -185,10 +185,18 @@ def test_end_to_end_learns_its_encoder_and_dris_does_not():
 # PPO
 
 
-def test_only_the_actors_weight_matrices_decay(tmp_path):
-    trainer = Trainer(
-        LineTask, tiny(iterations=1, ppo=PpoConfig(learning_rate=0.1, weight_decay=0.5)), tmp_path
-    )
+@pytest.mark.parametrize(
+    ("encoder", "decay_encoder", "decaying"),
+    [
+        ("frozen", False, ("actor.mlp",)),
+        ("learned", False, ("actor.mlp",)),
+        ("learned", True, ("actor.mlp", "actor.encoder")),
+    ],
+)
+def test_only_the_actors_weight_matrices_decay(tmp_path, encoder, decay_encoder, decaying):
+    ppo = PpoConfig(learning_rate=0.1, weight_decay=0.5, decay_encoder=decay_encoder)
+    policy = replace(tiny().policy, encoder=encoder)
+    trainer = Trainer(LineTask, tiny(iterations=1, ppo=ppo, policy=policy), tmp_path)
     list(trainer.run())
     actor, critic = trainer.policy.actor, trainer.algorithm.critic
     optimizer = trainer._optimizer(critic)
@@ -199,7 +207,7 @@ def test_only_the_actors_weight_matrices_decay(tmp_path):
         p.grad = torch.zeros_like(p)
     optimizer.step()  # no gradient: what moves, decays, by lr * decay = 5 %
     for name, p in named.items():
-        decays = name.startswith("actor.mlp") and name.endswith("weight")
+        decays = name.startswith(decaying) and name.endswith("weight")
         torch.testing.assert_close(p.detach(), before[name] * (0.95 if decays else 1.0))
 
 

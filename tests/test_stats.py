@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dris.stats import better, interval, iqm, wilson
+from dris.stats import better, exact_p, interval, iqm, wilson
 
 
 def test_wilson_by_hand():
@@ -33,6 +33,19 @@ def test_averages_and_comparisons_agree_with_scipy():
         a, b = generator.integers(0, 6, size) / 5, generator.integers(0, 6, size + 1) / 5
         assert iqm([a]) == pytest.approx(trim_mean(a, 0.25))
         assert better([a], [b]) == pytest.approx(mannwhitneyu(a, b).statistic / (len(a) * len(b)))
+
+
+def test_the_exact_p_by_hand_and_by_scipy():
+    from scipy.stats import mannwhitneyu
+
+    assert exact_p([3.0, 4.0, 5.0], [0.0, 1.0, 2.0]) == pytest.approx(2 / 20)
+    assert exact_p([1.0], [0.0, 0.0, 2.0, 2.0]) == 1.0
+    # One of two values is tied with the other group's: of six ways to deal 0, 1, 1, 2 four are as uneven.
+    assert exact_p([1.0, 2.0], [0.0, 1.0]) == pytest.approx(4 / 6)
+    generator = np.random.default_rng(1)
+    for sizes in ((5, 5), (5, 3), (4, 4)):
+        a, b = (generator.normal(k, 1.0, n) for k, n in enumerate(sizes))
+        assert exact_p(a, b) == pytest.approx(mannwhitneyu(a, b, method="exact").pvalue)
 
 
 def test_the_scores_of_a_seed_stay_together():

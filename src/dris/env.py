@@ -31,7 +31,9 @@ class EnvConfig:
     first_set: int = 0
     """Index of the first set: processes that share a seed and divide the sets among them differ here."""
     noise: float = 0.0
-    """Observation noise in units of the task's noise scale (the paper's 1 to 4 sigma)."""
+    """Observation noise in units of the task's noise scale (the paper's 1 to 4 sigma), drawn for each set and
+    step: one error for all its instances, as a set of one has at deployment. Drawn for each instance, it
+    would average out in the set's code."""
     execution_error: float = 0.0
     """Half width of the uniform error on every command (the paper's 0.05 rad)."""
     delay_s: tuple[float, float] = (0.0, 0.0)
@@ -224,7 +226,7 @@ class Env:
     def _observe(self, states: torch.Tensor) -> Observation:
         if self.config.noise > 0:
             draws = self._draws(self._every, _OBSERVATION)
-            noise = draws.normal(self.config.instances, len(self.task.state_names))
+            noise = draws.normal(1, len(self.task.state_names))
             states = states + self._noise_scale * noise
         if self.task.condition_size == 0:
             return Observation(states, torch.zeros(self.config.sets, 0))

@@ -34,6 +34,9 @@ class PpoConfig:
     """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
     smooth policy passes on less observation noise: docs/policies.md."""
 
+    decay_encoder: bool = False
+    """Whether a learned encoder's weights decay, too. Off in the recipe, which was tuned with frozen ones."""
+
     average: float = 0.2
     """The policy that is evaluated and kept is a running mean of the learner's weights over about this share
     of the run: the jitter of single updates averages out. 0: the learner itself."""

@@ -218,11 +218,11 @@ class Trainer:
         return algorithm
 
     def _optimizer(self, critic: FilmModel) -> torch.optim.AdamW:
-        """AdamW in place of rsl_rl's Adam; only the weight matrices of the actor's MLP decay."""
+        """AdamW in place of rsl_rl's Adam; only weight matrices of the actor decay."""
         actor = self.policy.actor
-        matrices = [p for p in actor.mlp.parameters() if p.dim() > 1]
-        known = {id(p) for p in matrices}
-        others = [p for p in (*actor.parameters(), *critic.parameters()) if id(p) not in known]
+        parts = [actor.mlp, actor.encoder] if self.config.ppo.decay_encoder and actor.encoder else [actor.mlp]
+        matrices = [p for part in parts for p in part.parameters() if p.dim() > 1]
+        others = [p for m in (actor, critic) for p in m.parameters() if all(p is not d for d in matrices)]
         groups = [
             {"params": matrices, "weight_decay": self.config.ppo.weight_decay},
             {"params": others, "weight_decay": 0.0},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -56,14 +57,30 @@ class Results:
         cells = self.cells.get((preset, method), [])
         return [cell["scores"][condition][key] for cell in cells if condition in cell["scores"]]
 
-    def late(self, preset: str, method: str, condition: str, key: str = "success") -> list[float]:
-        """Scores averaged over the evaluations of the last iterations of training, one a seed."""
+    def run_means(self, preset: str, method: str, conditions: Iterable[str]) -> list[float]:
+        """Success averaged over conditions, one a seed."""
+        scores = [self.scores(preset, method, condition) for condition in conditions]
+        return [sum(run) / len(run) for run in zip(*scores, strict=True)]
+
+    def late(
+        self, preset: str, method: str, condition: str, key: str = "success", until: float = 1.0
+    ) -> list[float]:
+        """Scores averaged over the evaluations of the last 100 iterations, one a seed.
+
+        Args:
+            preset: Of the runs.
+            method: Of the runs.
+            condition: That was evaluated.
+            key: Success or reward.
+            until: Share of the training after which they are the last.
+        """
         found = []
         for cell in self.cells.get((preset, method), []):
-            first = cell["stamp"]["config"]["iterations"] - LAST_ITERATIONS
-            rows = [r for r in cell["curve"] if r["iteration"] >= first and f"{condition}/{key}" in r]
-            if rows:
-                found.append(sum(row[f"{condition}/{key}"] for row in rows) / len(rows))
+            end = until * cell["stamp"]["config"]["iterations"]
+            rows = [r for r in cell["curve"] if end - LAST_ITERATIONS <= r["iteration"] < end]
+            values = [row[f"{condition}/{key}"] for row in rows if f"{condition}/{key}" in row]
+            if values:
+                found.append(sum(values) / len(values))
         return found
 
     def seconds(self) -> tuple[list[float], int]:
