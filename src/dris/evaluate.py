@@ -44,7 +44,7 @@ class Condition:
 CONDITIONS: dict[str, Condition] = {
     "clean": Condition(),
     **{f"noise-{k}": Condition(noise=k) for k in (1, 2, 3, 4)},
-    "execution": Condition(execution_error=0.05),  # [paper] uniform on desired joints [rad]
+    "execution": Condition(execution_error=0.05),  # [paper] uniform [rad]; ours: drawn anew each step
     "restitution": Condition(domain=(("restitution", 0.7, 0.8),)),  # [paper] trained on 0.4 to 0.7
     **{f"delay-{ms}": Condition(delay_s=ms / 1000) for ms in (20, 40, 60)},
 }

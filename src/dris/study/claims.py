@@ -60,6 +60,7 @@ CLAIMS = (
     Claim("The pre-trained encoder alone beats E2E under noise (the paper: alike)", (("dris-1", "e2e"),)),
     Claim("Sets beat E2E under noise even if its encoder's weights decay, too", _over("e2e-decay", SETS)),
     Claim("From ramps, seen with 2 sigma, DRIS beats E2E", _over("e2e", DRIS), NOISY_RAMPS, NOISY_RAMPS[0]),
+    Claim("There, the larger the set, the better", _chain(DRIS), NOISY_RAMPS, NOISY_RAMPS[0]),
     Claim("With delay, DRIS beats E2E", _over("e2e", DRIS), DELAYS, "delay-40"),
     Claim("DRIS, trained without noise, beats E2E trained with it", (("dris-50", "e2e-noise"),)),
     Claim("Both trained with noise, DRIS beats E2E", (("dris-50-noise", "e2e-noise"),)),

@@ -8,6 +8,7 @@ from typing import Any
 from dris.report import STYLE
 from dris.runs import read_json, write_atomically
 from dris.study.results import Results, estimate, load_results
+from dris.study.theory import FEW_SETS
 
 GAP = ("dris-1", "dris-10", "dris-50", "dris-200")
 
@@ -29,10 +30,11 @@ def report_theory(folder: Path, out: Path, study: Path | None = None) -> Path:
     page = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>DRIS: the theory, measured</title>"
         f"<style>{STYLE}</style><h1>The theory, measured</h1>",
-        f"<p>The paper's Appendix B predicts what more instances do. Measured with the policy "
-        f"<code>{config['policy']}</code> on {config['sets']} throws, seed {config['seed']}, actions with "
-        f"standard deviation {config['std']}, contact preset of that policy. Command: <code>dris study "
-        "theory</code>.</p>",
+        f"<p>The paper's Appendix B predicts what more instances do. Measured with the policy <code>"
+        f"{config['policy']}</code>, seed {config['seed']}, contact preset of that policy. The gradient: "
+        f"{config['sets']} throws, actions with standard deviation {config['std']}. Local cost and mean "
+        f"return: {min(config['sets'], FEW_SETS)} throws, no exploration. Propagation: one throw, random "
+        "actions. Command: <code>dris study theory</code>.</p>",
         "<figure><img src=theory.png alt='four measurements by N'></figure>",
         *(f"<h2>{title}</h2><p>{text}</p>" for title, text in sentences(found, gaps)),
         "</html>",
@@ -57,7 +59,7 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
     """Prediction and observation, one pair of title and text a theorem."""
     gradient, cost, estimation = found["gradient"], found["local_cost"], found["estimation"]
     exact = found["propagation"]["largest_difference"]
-    seen = gradient["seen"][-1] / gradient["seen"][0]
+    seen, total = (gradient[key][-1] / gradient[key][0] for key in ("seen", "variance"))
     fits = abs(gradient["power"] - 1) < 0.1
     signal = cost["signal"][-1] / cost["noise"][-1]
     first = cost["signal"][0] / cost["noise"][0]
@@ -76,7 +78,8 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
             + ("The form is seen" if fits else "The form is not seen")
             + (
                 "; the floor is high: most of the variance is the throw's and the exploration's, which all "
-                "instances of a set share. "
+                f"instances of a set share. The total is {total:.2f} of that at N = 1: what falls is too "
+                "little to be seen in it, and is measured set by set. "
                 if gradient["rho"] > 0.5
                 else ". "
             )
@@ -90,7 +93,10 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
             f"Predicted: noise falls as N to the power -0.5, the signal does not depend on N and is positive "
             f"(locally convex cost). Seen at step {cost['step']}: power {cost['power']:.2f}; signal "
             f"{cost['signal'][0]:.2g} at N = 1 and {cost['signal'][-1]:.2g} at N = {cost['sizes'][-1]}; "
-            f"signal over noise {first:.2g} and {signal:.2g}. These are the sets in which the cost is convex "
+            f"signal over noise {first:.2g} and {signal:.2g}. But the signal itself scatters from draw to "
+            f"draw by {cost['signal_spread'][0]:.2g} and {cost['signal_spread'][-1]:.2g}, "
+            f"{cost['signal_spread'][-1] / abs(cost['signal'][-1]):.1f} times its mean even at N = "
+            f"{cost['sizes'][-1]}. These are the sets in which the cost is convex "
             f"at the mean, {cost['convex']:.0%} of all; elsewhere the assumption does not hold. The signal "
             f"is a second-order estimate: what it stands for, the mean cost of a set less the cost at its "
             f"mean, is {cost['true']:.2g} in the same sets"
