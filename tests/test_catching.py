@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 from dris import Draws, Env, EnvConfig
 from dris.catching import frames
 from dris.catching.agents import AGENTS
+from dris.catching.conditions import CONDITIONS
 from dris.catching.settings import GRAVITY, CatchingConfig
 from dris.catching.task import CatchingTask, split, throw
 from dris.sim.contact import EXACT, PAPER
@@ -64,6 +65,24 @@ def test_the_motion_frame_looks_at_the_ball():
 
 
 # Throws
+
+
+def test_balls_from_a_ramp_leave_it_level_and_meet_the_plate():
+    """Released 0.3 m up with no speed downwards; where they come down to the plate is within 5 cm."""
+    config = CatchingTask().changed(**dict(CONDITIONS["ramp-1.3"].task)).config
+    sets = torch.arange(500)
+    position, velocity = throw(config, Draws(0, sets, sets, sets))
+    fall_s = (2 * 0.3 / GRAVITY) ** 0.5
+    # z + v_z t = g t^2 / 2 at the arrival; the fall before the first state is what is left of the drop.
+    t = (velocity[:, 2] + (velocity[:, 2] ** 2 + 2 * GRAVITY * position[:, 2]).sqrt()) / GRAVITY
+    before = fall_s - t
+    torch.testing.assert_close(velocity[:, 2], -GRAVITY * before, rtol=0, atol=1e-4)
+    torch.testing.assert_close(position[:, 2] + 0.5 * GRAVITY * before**2, torch.full((500,), 0.3))
+    miss = (position + velocity * t[:, None])[:, :2].norm(dim=1)
+    assert 0.045 < float(miss.max()) <= 0.05
+    # The release lies 1.3 m/s times the fall from the middle, the arrival up to 5 cm off it.
+    off = (velocity[:, :2].norm(dim=1) - 1.3).abs() * fall_s
+    assert float(off.max()) <= 0.05 + 1e-4
 
 
 def test_throws_arrive_where_and_when_they_should():
