@@ -130,8 +130,9 @@ def _preset(results: Results, preset: str, paper: dict[str, Any], out: Path) -> 
             "<h3>Delay, other throws, worst case</h3>",
             "<p>delay-k: k ms from observation to action. ramp: a ball that leaves a ramp horizontally at "
             "this speed [m/s] and drops 0.3 m to within 5 cm of a point, slower and flatter than any in "
-            "training; success is to be on the plate after ten seconds. worst-case: the lowest success on a grid of 81 points over the "
-            "four physical parameters (54 of them different, as dynamic friction is at most static).</p>",
+            "training; success is to be on the plate after ten seconds. worst-case: the lowest success on a "
+            "grid of 81 points over the four physical parameters (54 of them different, as dynamic friction "
+            "is at most static).</p>",
             _table(results, preset, methods, extra, {}),
         ]
     if not any(results.cells.get((preset, method)) for method in five):
