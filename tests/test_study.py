@@ -114,6 +114,7 @@ def test_methods_differ_in_what_defines_them_alone():
 def cell(method: str, seed: int, success: float) -> dict:
     scores = {c: {"success": success, "reward": success} for c in ("clean", "noise-1", "noise-2")}
     curve = [{"iteration": i, "clean/success": success, "clean/reward": success} for i in (949, 999)]
+    curve += [{"iteration": i, "noise-2/success": success + early} for i, early in ((374, 0.1), (924, 0.0))]
     stamp = {"config": {"iterations": 1000, "sets": 128}}
     return {
         "method": method, "preset": "paper", "seed": seed, "scores": scores, "curve": curve, "stamp": stamp,
@@ -139,6 +140,11 @@ def test_the_page_follows_the_files(tmp_path):
     assert "0.75 <small>[0.75, 0.75]</small>" in page and "<small>1 of 2 seeds</small>" in page
     assert "paper/dris-10/1" in page and "1 runs have no result yet" in page  # the missing one is named
     assert "0.47 to 0.61" in page  # the paper's band for E2E at 2 sigma
+    # While training on, every run loses a tenth.
+    assert (
+        "<tr><td>dris-10<td>0.85 <small>[0.85, 0.85]</small><td>0.75 <small>[0.75, 0.75]</small><td>-0.10"
+        in page
+    )
     write_study(tmp_path / "a", {("e2e", 0): 0.51})
     assert "0.42 <small>[0.33, 0.51]" in report_study(tmp_path / "a", tmp_path / "out", {}).read_text()
 
@@ -169,6 +175,8 @@ def test_figures_by_hand(tmp_path):
     # Of the four pairs of runs, dris-10 wins three and ties one.
     assert results.better("paper", "dris-10", "e2e", ["noise-1"])[0] == 3.5 / 4
     assert results.late("paper", "e2e", "clean") == [0.2, 0.4]
+    assert results.late("paper", "e2e", "noise-2", until=0.4) == pytest.approx([0.3, 0.5])
+    assert results.run_means("paper", "dris-10", ["clean", "noise-1"]) == pytest.approx([0.6, 0.4])
     with pytest.raises(ValueError, match="holds no study"):
         load_results(tmp_path / "paper")
 
