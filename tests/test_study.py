@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dris.names import CATCHING
+from dris.names import CATCHING, conditions
 from dris.recipe import TrainConfig
 from dris.study.claims import CLAIMS, Claim, answers
 from dris.study.page import load_paper, markdown_table, report_study
@@ -54,6 +54,13 @@ def test_results_of_another_recipe_are_not_mixed_in(finished):
     other = small(recipe=replace(small().recipe, iterations=7))
     with pytest.raises(ValueError, match="another recipe"):
         list(run_study(other, finished / "out", finished / "work"))
+
+
+def test_results_under_a_condition_that_meant_something_else_are_not_mixed_in(finished, monkeypatch):
+    changed = conditions() | {"noise-2": replace(conditions()["noise-2"], noise=2.5)}
+    monkeypatch.setattr("dris.study.runner.conditions", lambda: changed)
+    with pytest.raises(ValueError, match="other conditions"):
+        list(run_study(small(), finished / "out", finished / "work"))
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):

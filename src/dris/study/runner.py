@@ -18,7 +18,7 @@ from typing import Any
 
 from dris.edges import check_extra
 from dris.load import load_policy
-from dris.names import CATCHING, WORST_CASE, score, task_maker
+from dris.names import CATCHING, WORST_CASE, conditions, score, task_maker
 from dris.recipe import TrainConfig
 from dris.runs import locked, read_json, read_metrics, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
@@ -103,7 +103,9 @@ class Study:
         """All that decides a job's result."""
         config = asdict(self.config(job))
         del config["encoder_from"]  # always the same encoder: that of preset and seed
-        scored = {"conditions": self.conditions, "episodes": self.episodes, "seed": self.seed}
+        # A condition's values, not its name alone: whoever changes one must score all runs again.
+        meant = {name: repr(conditions().get(name, name)) for name in self.conditions}
+        scored = {"conditions": meant, "episodes": self.episodes, "seed": self.seed}
         return json.loads(to_json({"config": config, "scored": scored}))
 
 
