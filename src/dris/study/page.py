@@ -222,13 +222,15 @@ def _cost(results: Results, paper: dict[str, Any]) -> list[str]:
     return [
         "<h2>Equal interaction</h2>",
         "<p>e2e-x50: 128 x 50 environments of one ball, as many balls as dris-50. Wall time of one run on "
-        "one thread, other runs beside it, without the pre-training of the encoder, which the DRIS methods "
-        "of a seed share.</p>",
+        "one thread with its evaluations, other work beside it, without the pre-training of the encoder, "
+        "which the DRIS methods of a seed share. Peak memory of the whole process, torch and the scoring's "
+        "2000 episodes at once included.</p>",
         "\n".join((*rows, "</table>")),
         "<h2>What it took</h2>",
-        f"<p>Training without encoders, one thread a run: {sum(runs) / 3600:.1f} hours for {len(runs)} of "
-        f"the {len(results.description['jobs'])} runs. {timed} of these were timed, other runs beside them; "
-        "those that are missing or were interrupted count as the median of their method, and methods "
+        f"<p>Training with its evaluations, without encoders, one thread a run: {sum(runs) / 3600:.1f} hours "
+        f"for {len(runs)} of the {len(results.description['jobs'])} runs. {timed} of these were timed, other "
+        "runs beside them; those that are missing or have no time count as the median of their method, and "
+        "methods "
         f"without a time are left out. Spread over the cores of a cluster, the longest first: {hours}; "
         "scoring, and what the cluster itself takes, come on top (docs/study.md).</p>",
     ]
