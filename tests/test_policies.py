@@ -13,6 +13,7 @@ from dris.cli import PAPER_RECIPE
 from dris.evaluate import CONDITIONS, evaluate
 from dris.load import load_policy
 from dris.names import agent_maker, policy_file
+from dris.recipe import PpoConfig
 from dris.runs import CheckpointError, load_checkpoint
 
 RESULTS = Path(__file__).parents[1] / "results" / "policies"
@@ -23,6 +24,9 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
+    config["ppo"] = asdict(
+        PpoConfig(**config["ppo"])
+    )  # a value that is younger than the file has its default
     instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
     encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
