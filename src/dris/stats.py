@@ -38,7 +38,10 @@ def better(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) 
 
 
 def exact_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """Two-sided p of Mann and Whitney's test, by all ways to deal the values to two groups of these sizes."""
+    """Two-sided p of Mann and Whitney's test, by all ways to deal the values to two groups of these sizes.
+
+    SciPy's exact method is wrong with ties, and its permutations refuse a group of one run.
+    """
     values = np.concatenate((np.asarray(first, float), np.asarray(second, float)))
     wins = (values[:, None] > values) + 0.5 * (values[:, None] == values)
     everyone = range(len(values))
