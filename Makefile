@@ -8,9 +8,9 @@ export MUJOCO_GL ?= egl
 # The main job, from nothing: about 5 minutes on two cores. Interrupt and repeat: it goes on.
 demo: .venv/installed
 	$(BIN)/dris train --instances 10 --iterations 400 --ppo.average 0.05 --evaluate-every 40 --evaluate-episodes 500 --out demo
-	$(BIN)/dris evaluate demo veltrack still --conditions clean noise-1 noise-2 noise-3 noise-4 --json demo/scores.json
+	$(BIN)/dris evaluate demo e2e veltrack still --conditions clean noise-1 noise-2 noise-3 noise-4 --json demo/scores.json
 	$(BIN)/dris play --policy demo --instances 10 --seed 3 --out demo
-	$(BIN)/dris play --agent veltrack --instances 10 --seed 3 --out demo
+	$(BIN)/dris play --policy veltrack --instances 10 --seed 3 --out demo
 	$(BIN)/dris report demo
 	@echo "Open demo/index.html"
 

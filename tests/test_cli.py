@@ -111,16 +111,16 @@ def test_play_writes_a_video_and_a_picture(tmp_path):
     import imageio.v2 as imageio
     from imageio_ffmpeg import count_frames_and_secs
 
-    out = dris("play", "--agent", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
+    out = dris("play", "--policy", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
     assert "of the set caught" in out.stdout
-    picture = imageio.imread(tmp_path / "still-paper-1.png")
+    picture = imageio.imread(tmp_path / "still-paper-n5-1.png")
     assert picture.shape == (720, 1440, 3) and picture.std() > 20
     orange = (picture[..., 0] > 200) & (picture[..., 1].astype(int) - picture[..., 2] > 60)
     assert orange.sum() > 200  # balls are to be seen
     first, last = picture[:360, :480].astype(int), picture[360:, 960:].astype(int)
     assert np.abs(first - last).mean() > 0.2  # something happens
-    frames, seconds = count_frames_and_secs(str(tmp_path / "still-paper-1.mp4"))
-    assert frames == 101 and seconds == pytest.approx(101 / 25, abs=0.05)
+    frames, seconds = count_frames_and_secs(str(tmp_path / "still-paper-n5-1.mp4"))
+    assert frames == 126 and seconds == pytest.approx(126 / 25, abs=0.05)  # the last one for a second
 
 
 def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
@@ -149,7 +149,7 @@ def test_bench_writes_ratios_by_instances(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("evaluate",), "policies must be at least 1"),
+        (("evaluate",), "name at least one of policies"),
         (("evaluate", "still", "--episodes", 0), "episodes must be at least 1"),
         (("evaluate", "still", "--drive", "fci"), "add --world twin"),
         (("evaluate", "still", "--world", "twin", "--conditions", "execution"), "noise alone"),
@@ -164,8 +164,12 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         (("evaluate", "still", "--json", "results"), "ends in .json"),
         (("evaluate", "still", "--json", "config.json"), "none of config.json"),
         (("evaluate", "still", "--seed", -1), "seed must lie in"),
-        (("evaluate", "still", "--conditions"), "conditions must be at least 1"),
-        (("play", "--out", "README.md"), "README.md"),
+        (("evaluate", "still", "--conditions"), "name at least one of conditions"),
+        (("report", "nowhere"), "there is no folder nowhere"),
+        (("report", "results"), "neither a run (it has no config.json"),
+        (("report", "results/paper", "--out", "README.md"), "is a file: name a folder"),
+        (("study", "paper", "--quick", "--ray", "localhost:1"), "no Ray cluster answers at localhost:1"),
+        (("play", "--out", "README.md"), "--out README.md is a file"),
         (("trials", "--policies", "still", "still"), "name each policy once"),
         (("trials", "--sight", "perfect", "--films"), "show what cameras see"),
         (("trials", "--workers", 0), "workers must be at least 1"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dris.names import CATCHING, glossary
 from dris.report import report_run
 from dris.stats import wilson
 
@@ -48,6 +49,15 @@ def test_the_page_shows_what_the_files_say(tmp_path):
     assert "catch.mp4" in page and "secret.py" not in page
     assert "with uncommitted changes" in page
     assert (run / "learning.png").stat().st_size > 5000
+
+
+def test_the_page_says_what_names_mean(tmp_path):
+    run, meant = make_run(tmp_path / "run"), glossary(CATCHING)
+    assert meant["success"] == "On the plate, and slower than 0.1 m/s"
+    assert glossary("examples/own_task.py:CraneTask") == {}
+    page = report_run(run, run, lambda task: meant | {"runs/mine": "a < b", "nobody": "gone"}).read_text()
+    words = "success: On the plate, and slower than 0.1 m/s; runs/mine: a &lt; b; still: Keep the plate level"
+    assert words in page and "nobody" not in page
 
 
 def test_a_changed_score_changes_the_page(tmp_path):

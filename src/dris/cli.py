@@ -11,13 +11,14 @@ from typing import Annotated, Literal
 
 import tyro
 
-from dris.edges import check_at_least_one, check_extra, check_json, check_seed
+from dris import edges
 from dris.env import DivergedError
 from dris.evaluate import EVALUATION_SEED
 from dris.names import (
     CATCHING,
     agent_maker,
     check_conditions,
+    glossary,
     in_words,
     load_task,
     policy_file,
@@ -107,9 +108,10 @@ def evaluate(
             friction and latency; fci: and 1000 Nm/s; identified: and gains fitted to that.
         json_file: Also write the scores to this file.
     """
-    check_at_least_one(episodes=episodes, policies=len(policies), conditions=len(conditions))
-    check_seed(seed)
-    check_json(json_file)
+    edges.check_at_least_one(episodes=episodes)
+    edges.check_named(policies=policies, conditions=conditions)
+    edges.check_seed(seed)
+    edges.check_json(json_file)
     check_conditions(conditions)
     if world == "twin":
         from dris.twin.compare import noise_of, score_in_twin
@@ -134,8 +136,7 @@ def evaluate(
 
 
 def play(
-    agent: Literal["still", "random", "veltrack"] = "veltrack",
-    policy: str = "",
+    policy: str = "veltrack",
     preset: Literal["", "paper", "exact", "robot"] = "",
     instances: int = 50,
     seed: int = 3,
@@ -145,17 +146,16 @@ def play(
     """Watch an attempt to catch: writes a slow-motion video and a picture of one set.
 
     Args:
-        agent: Who acts.
-        policy: A policy that acts instead: one that ships (dris-200), a run folder or a file.
+        policy: Who acts: still, random, veltrack, a policy that ships (dris-200), a run folder or a file.
         preset: Variant of the task; by default the one that the policy was trained on, or paper.
         instances: Balls in the set, all visible.
         seed: Which throw.
         noise: Observation noise in multiples of the paper's sigma.
         out: Folder for the files.
     """
-    check_seed(seed)
-    check_at_least_one(instances=instances)
-    out.mkdir(parents=True, exist_ok=True)
+    edges.check_seed(seed)
+    edges.check_at_least_one(instances=instances)
+    edges.check_out(out)
     draw_without_screen()
     from dris.catching.agents import AGENTS
     from dris.catching.play import record, save
@@ -163,17 +163,15 @@ def play(
     from dris.env import EnvConfig
     from dris.load import load_policy
 
-    file = policy_file(policy) if policy else None
+    file = None if policy in AGENTS else policy_file(policy)
     preset = preset or (load_checkpoint(file, "policy").config["preset"] if file else "paper")
     task = CatchingTask.from_preset(preset)
-    make_agent = AGENTS[agent]
-    if file:
-        trained = load_policy(file, lambda: task)
-        make_agent = lambda task, sets: trained  # noqa: E731
+    trained = load_policy(file, lambda: task) if file else None
+    make_agent = (lambda task, sets: trained) if trained else AGENTS[policy]
     attempt = record(task, make_agent, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
-    name = Path(policy or agent).name.removesuffix(".safetensors")
+    name = Path(policy).name.removesuffix(".safetensors")
     title = f"{name}, preset '{preset}', N = {instances}, seed {seed}"
-    video, picture = save(attempt, title, out, f"{name}-{preset}-{seed}")
+    video, picture = save(attempt, title, out, f"{name}-{preset}-n{instances}-{seed}")
     caught = f"{attempt.success:.0%} of the set caught (on the plate and slower than 0.1 m/s at the end)"
     print(f"{title}: {caught}, mean reward {attempt.reward:.2f} a step")
     print(f"video    {video}\npicture  {picture}")
@@ -199,7 +197,7 @@ def bench(
     """
     if repeats < 2 or not instances:
         raise ValueError(f"bench needs at least two repeats and one set size, got {repeats} and {instances}")
-    check_json(json_file)
+    edges.check_json(json_file)
     if what == "world":
         from dris.bench.world import bench_world, table
 
@@ -240,7 +238,7 @@ def study(
     """
     from dris.study.runner import paper_study, run_study
 
-    check_at_least_one(workers=workers)
+    edges.check_at_least_one(workers=workers)
     folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
     if what == "theory":
         from dris.study.theory import TheoryConfig, measure
@@ -278,10 +276,10 @@ def trials(
         workers: Trials at a time on this machine.
         films: Afterwards, also film a catch and a loss of every policy.
     """
-    check_at_least_one(workers=workers)
+    edges.check_at_least_one(workers=workers)
     if films and config.sight != "cameras":
         raise ValueError("--films show what cameras see: leave them out, or take --sight cameras")
-    check_extra("cv2", "eyes")
+    edges.check_extra("cv2", "eyes")
     draw_without_screen()
     from dris.trials.table import film_table, run_table
 
@@ -300,13 +298,15 @@ def trials(
 
 
 def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
-    """Write a page about a run (success table, learning curve, videos) or a study, from its files alone.
+    """Write a page about a run (success table, learning curve, videos), a study or trials, from files alone.
 
     Args:
         folder: Run folder, with scores.json (of `dris evaluate --json`) if it is there; or the results of a
-            study (the theory's page also takes the gap from the folder `paper` beside it).
+            study (the theory's page also takes the gap from the folder `paper` beside it) or of trials.
         out: Folder of the page; by default that folder itself.
     """
+    edges.check_folder(folder)
+    edges.check_out(out)
     from dris.report import report_run
     from dris.study.page import load_paper, report_study
     from dris.study.theory_page import report_theory
@@ -319,7 +319,7 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     elif (folder / "study.json").exists():
         page = report_study(folder, out or folder, load_paper())
     else:
-        page = report_run(folder, out or folder)
+        page = report_run(folder, out or folder, glossary)
     print(f"page     {page}")
     return 0
 

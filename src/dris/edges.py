@@ -25,6 +25,25 @@ def check_at_least_one(**values: int) -> None:
             raise ValueError(f"{name} must be at least 1, got {value}")
 
 
+def check_named(**lists: tuple[str, ...]) -> None:
+    """Refuse lists of names that are empty."""
+    for what, names in lists.items():
+        if not names:
+            raise ValueError(f"name at least one of {what}; add --help to see which there are")
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder to read from that is none."""
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}")
+
+
+def check_out(folder: Path | None) -> None:
+    """Refuse a folder to write to that is a file."""
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out {folder} is a file: name a folder")
+
+
 def check_json(file: Path | None) -> None:
     """Refuse a file that results cannot or must not be written to."""
     if file is None:

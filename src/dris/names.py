@@ -114,6 +114,21 @@ def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
     return make_task, lambda task, sets: policy
 
 
+def glossary(task: str) -> dict[str, str]:
+    """What success and the names of policies mean on a task; empty but for the catching task."""
+    if task != CATCHING:
+        return {}
+    from dris.catching.agents import AGENTS, SHIPPED
+    from dris.catching.task import CatchingTask
+
+    def first_line(thing: object) -> str:
+        return (thing.__doc__ or "").split("\n")[0].removesuffix(".").removesuffix(" [B, N]")
+
+    meant = {"success": first_line(CatchingTask.success)}
+    meant |= {name: first_line(agent) for name, agent in AGENTS.items()}
+    return meant | dict.fromkeys(SHIPPED, "ships with the package, trained for longer")
+
+
 WORST_CASE = "worst-case"
 """Name of the grid over the domain, which is no single condition."""
 

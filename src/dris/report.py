@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,18 +25,25 @@ pre { padding: .8rem; overflow-x: auto; } figure { margin: 0 0 1.5rem; } img, vi
 _SCORE = {"policy", "condition", "success", "low", "high", "episodes", "seed"}
 
 
-def report_run(folder: Path, out: Path) -> Path:
+def report_run(folder: Path, out: Path, glossary: Callable[[str], dict[str, str]] = lambda task: {}) -> Path:
     """Write `out/index.html` and its figure about the run in `folder`; returns the page.
 
     Uses config.json, versions.json and metrics.jsonl of the run, and, if there, scores.json (of `dris
     evaluate --json`) and videos (*.mp4 beside the page).
+
+    Args:
+        folder: Of the run.
+        out: Folder to write to.
+        glossary: What "success" and names of policies mean, by the task's name; for the table.
 
     Raises:
         ValueError: The folder holds no run.
     """
     missing = [n for n in ("config.json", "metrics.jsonl", "versions.json") if not (folder / n).exists()]
     if missing:
-        raise ValueError(f"{folder} is not the folder of a run: it has no {', '.join(missing)}")
+        raise ValueError(
+            f"{folder} holds neither a run (it has no {', '.join(missing)}) nor a study's results or trials"
+        )
     config = read_json(folder / "config.json")
     versions = read_json(folder / "versions.json")
     metrics = read_metrics(folder / "metrics.jsonl")
@@ -48,7 +56,7 @@ def report_run(folder: Path, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     learning_curve(metrics, out / "learning.png")
     videos = sorted(path.name for path in out.glob("*.mp4"))
-    page = _page(folder.resolve().name, config, versions, metrics, scores, videos)
+    page = _page(folder.resolve().name, config, versions, metrics, scores, videos, glossary(config["task"]))
     write_atomically(out / "index.html", page.encode())
     return out / "index.html"
 
@@ -76,8 +84,9 @@ def learning_curve(metrics: list[dict[str, Any]], file: Path) -> None:
 
 
 def _page(
-    name: str, config: dict, versions: dict, metrics: list[dict], scores: list[dict], videos: list[str]
-) -> str:
+    name: str, config: dict, versions: dict, metrics: list[dict], scores: list[dict], videos: list[str],
+    glossary: dict[str, str],
+) -> str:  # fmt: skip
     text = html.escape
     method = f"DRIS with N = {config['instances']}"
     if config["policy"]["encoder"] == "learned":
@@ -94,7 +103,7 @@ def _page(
         "robot.</p>",
     ]
     if scores:
-        parts += ["<h2>How often it succeeds</h2>", _table(scores, config["seed"])]
+        parts += ["<h2>How often it succeeds</h2>", _table(scores, config["seed"], glossary)]
     parts += [
         "<h2>How it learned</h2>",
         "<figure><img src=learning.png alt='reward and success by iteration'><figcaption>Left: mean reward "
@@ -118,7 +127,7 @@ def _page(
     return "\n".join(parts) + "\n"
 
 
-def _table(scores: list[dict[str, Any]], training_seed: int) -> str:
+def _table(scores: list[dict[str, Any]], training_seed: int, glossary: dict[str, str]) -> str:
     """Policies by conditions; the best of each column is bold, a cell nobody measured is a dash."""
     policies = list(dict.fromkeys(row["policy"] for row in scores))
     conditions = list(dict.fromkeys(row["condition"] for row in scores))
@@ -143,4 +152,6 @@ def _table(scores: list[dict[str, Any]], training_seed: int) -> str:
         f"intervals; evaluation seed {int(first['seed'])}, training seed {training_seed}. noise-k: "
         "observation noise of k standard deviations of the task.</p>"
     )
+    meant = [f"{n}: {glossary[n]}" for n in ("success", *policies) if n in glossary]
+    lines += [f"<p>{html.escape('; '.join(meant))}.</p>"] if meant else []
     return "\n".join(lines)

@@ -125,20 +125,22 @@ def draw(attempt: Attempt, title: str) -> list[Any]:
                 colour = np.append(LOST, colours[k, 3]) if frame.below[k] else colours[k]
                 _add_ball(renderer.scene, centre, radius, colour)
             count = f"{frame.over.sum()} of {len(frame.over)} over the plate"
+            if frame is attempt.frames[-1]:
+                count = f"{round(attempt.success * len(frame.over))} of {len(frame.over)} caught"
             text = f"{title}   t = {frame.time_s:4.2f} s   {count}"
             pictures.append(_caption(renderer.render(), text))
     return pictures
 
 
 def save(attempt: Attempt, title: str, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write `name`.mp4 and, six moments of it, `name`.png; returns both paths."""
+    """Write `name`.mp4, its last frame held for a second, and six moments of it, `name`.png; returns both."""
     check_extra("imageio", "video")
     import imageio.v2 as imageio
 
     pictures = draw(attempt, title)
     folder.mkdir(parents=True, exist_ok=True)
     video, picture = folder / f"{name}.mp4", folder / f"{name}.png"
-    imageio.mimwrite(video, pictures, fps=FPS, macro_block_size=1, quality=7)
+    imageio.mimwrite(video, pictures + pictures[-1:] * FPS, fps=FPS, macro_block_size=1, quality=7)
     moments = [0.0, 0.08, 0.14, 0.25, 0.5, 1.0]
     tiles = [pictures[min(round(t / FRAME_S), len(pictures) - 1)] for t in moments]
     rows = [np.concatenate(tiles[k : k + 3], axis=1) for k in (0, 3)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import resource
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
@@ -186,8 +187,11 @@ def run_study(
         ray: Address of a Ray cluster to run on instead.
 
     Raises:
-        ValueError: `out` holds results of another recipe.
+        ValueError: `out` holds results of another recipe, or no cluster answers.
     """
+    if ray is not None:
+        check_extra("ray", "cluster")
+        _check_answers(ray)
     description = json.loads(to_json(asdict(study) | {"recipe": None}))
     file = out / "study.json"
     if file.exists() and (other := read_json(file)["name"]) != study.name:
@@ -239,9 +243,22 @@ def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _check_answers(address: str) -> None:
+    """Refuse a cluster that does not answer, which Ray itself would try to reach for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:  # "local", "auto"
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no Ray cluster answers at {address} ({error}): give HOST:PORT of its head node (`ray status` "
+            'there), or "local" to start one here'
+        ) from error
+
+
 def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished:
     """Jobs as Ray tasks; Ray starts those of a lost node again on another."""
-    check_extra("ray", "cluster")
     import ray
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
