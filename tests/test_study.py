@@ -211,6 +211,23 @@ def test_a_claim_is_seen_if_luck_would_seldom_do_the_same(tmp_path):
     assert answers(load_results(folder), replace(claim, pairs=(("dris-50", "e2e"),))) == []
 
 
+def test_a_claim_names_the_conditions_that_disagree_with_its_average(tmp_path):
+    """Worse by 0.1 without noise, better by 0.3 with it: better on average, but not everywhere."""
+    claim = Claim("more is better", (("dris-10", "e2e"),), ("clean", "noise-1"))
+    runs = {(method, seed): 0.5 + 0.01 * seed for method in ("dris-10", "e2e") for seed in range(4)}
+    write_study(tmp_path, runs, seeds=4)
+    for seed in range(4):
+        file = cell_file(tmp_path, Job("dris-10", "paper", seed))
+        cell = json.loads(file.read_text())
+        cell["scores"]["clean"]["success"] -= 0.1
+        cell["scores"]["noise-1"]["success"] += 0.3
+        file.write_text(json.dumps(cell))
+    (answer,) = answers(load_results(tmp_path), claim)
+    assert answer.by_condition == {"clean": 0.0, "noise-1": 1.0} and answer.p == pytest.approx(2 / 70)
+    assert answer.rates == pytest.approx((0.615, 0.515))  # IQM of 0.5 to 0.53 is 0.515
+    assert summary([answer]) == "<b>seen</b>: dris-10 over e2e (not under clean)"
+
+
 def test_the_study_has_the_runs_that_its_claims_ask_for():
     planned = {(job.preset, job.method) for job in paper_study().jobs}
     assert {(c.preset, method) for c in CLAIMS for pair in c.pairs for method in pair} <= planned
