@@ -59,7 +59,7 @@ CLAIMS = (
         (("dris-50", "e2e-x50"), ("e2e-x50", "e2e")), ("noise-2",),
     ),
     # What the paper does not ask.
-    Claim("The pre-trained encoder alone beats E2E under noise (the paper: alike)", (("dris-1", "e2e"),)),
+    Claim("The pre-trained encoder alone beats E2E under noise (in the paper: alike)", (("dris-1", "e2e"),)),
     Claim("Sets beat E2E under noise even if its encoder's weights decay, too", _over("e2e-decay", SETS)),
     Claim("From ramps, seen with 2 sigma, DRIS beats E2E", _over("e2e", DRIS), NOISY_RAMPS),
     Claim("There, the larger the set, the better", _chain(DRIS), NOISY_RAMPS),

@@ -125,8 +125,8 @@ def sentences(found: dict[str, Any], gaps: dict[str, Any]) -> list[tuple[str, st
                 "on trained physics less that on restitution 0.7 to 0.8, preset paper, policies of the "
                 f"study: {shown}. The theorem predicts nothing of how it changes with N; the paper's section "
                 "on unseen restitution expects it to shrink. The first part cannot be seen in trained "
-                "policies: the training draws new physics in every episode, so even N = 1 sees thousands of draws; the "
-                "theorem's N is that of one update.",
+                "policies: the training draws new physics in every episode, so even N = 1 sees thousands of "
+                "draws; the theorem's N is that of one update.",
             )
         )
     return texts
