@@ -76,15 +76,16 @@ def noise_sweep(results: Results, preset: str, paper: dict[str, Any], file: Path
                 )  # fmt: skip
         one.set(xticks=range(5), xticklabels=("0", "1", "2", "3", "4"), xlabel="noise [sigma]", ylabel=key)
     axes[0, 1].set_ylim(0, 1.02)
-    _legend(axes[0, 0], title="ours; bands: the paper")
+    _legend(axes[0, 0], title="ours; bands: the paper" if paper else "")
     figure.savefig(file, dpi=110)
 
 
 def bars(results: Results, preset: str, condition: str, paper: dict[str, Any], file: Path) -> None:
-    """Reward and success of the five methods under one condition, ours beside the paper's."""
+    """Reward and success of the planned methods under one condition, ours beside the paper's."""
     figure, axes = _canvas(11, 3.8, 1, 2)
+    methods = [method for method in FIVE if method in results.methods(preset)]
     for one, key in zip(axes[0], ("reward", "success"), strict=True):
-        for place, method in enumerate(FIVE):
+        for place, method in enumerate(methods):
             found = estimate(results.scores(preset, method, condition, key))
             band = paper.get(key, {}).get(method, {}).get(condition)
             if found:
@@ -98,9 +99,10 @@ def bars(results: Results, preset: str, condition: str, paper: dict[str, Any], f
                     place + 0.2, middle, 0.38, yerr=half, capsize=3, color="white", edgecolor=COLOURS[method],
                     hatch="///",
                 )  # fmt: skip
-        one.set(xticks=range(len(FIVE)), xticklabels=FIVE, ylabel=key, title=f"{condition}: {key}")
-        one.set(xlim=(-0.6, len(FIVE) - 0.4), ylim=(0, 0.9 if key == "reward" else 1.02))
-    axes[0, 0].bar(0, 0, color="#888", label="ours")
-    axes[0, 0].bar(0, 0, color="white", edgecolor="#888", hatch="///", label="the paper")
+        one.set(xticks=range(len(methods)), xticklabels=methods, ylabel=key, title=f"{condition}: {key}")
+        one.set(xlim=(-0.6, len(methods) - 0.4), ylim=(0, 0.9 if key == "reward" else 1.02))
+    if paper:
+        axes[0, 0].bar(0, 0, color="#888", label="ours")
+        axes[0, 0].bar(0, 0, color="white", edgecolor="#888", hatch="///", label="the paper")
     _legend(axes[0, 0])
     figure.savefig(file, dpi=110)

@@ -42,7 +42,8 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>DRIS: {results.description['name']}</title>"
         f"<style>{STYLE} body {{ max-width: 76rem; }} .paper {{ color: #7a5b00; }} "
-        ".claims td + td { white-space: nowrap; } .claims td:first-child { min-width: 24rem; }"
+        ".claims td + td { white-space: nowrap; } .claims td:first-child { min-width: 16rem; } "
+        ".claims td:last-child { white-space: normal; min-width: 8rem; }"
         "</style>",
         "<h1>The paper's simulation section, rerun</h1>",
         _introduction(results),
