@@ -24,9 +24,7 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
-    config["ppo"] = asdict(
-        PpoConfig(**config["ppo"])
-    )  # a value that is younger than the file has its default
+    config["ppo"] = asdict(PpoConfig(**config["ppo"]))  # values younger than the file have their defaults
     instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
     encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)

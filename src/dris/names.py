@@ -126,7 +126,7 @@ def glossary(task: str) -> dict[str, str]:
 
     meant = {"success": first_line(CatchingTask.success)}
     meant |= {name: first_line(agent) for name, agent in AGENTS.items()}
-    return meant | dict.fromkeys(SHIPPED, "ships with the package, trained for longer")
+    return meant | dict.fromkeys(SHIPPED, "ships with the package, trained as docs/policies.md says")
 
 
 WORST_CASE = "worst-case"

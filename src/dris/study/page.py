@@ -115,10 +115,8 @@ def _preset(results: Results, preset: str, paper: dict[str, Any], out: Path) -> 
     conditions = [c for c in results.description["conditions"] if c in (*NOISE, "execution", "restitution")]
     parts += ["<h3>Success of the final policies</h3>", _table(results, preset, five, conditions, paper)]
     if others:
-        parts += (
-            ["<h3>Baselines</h3>", f"<p>{BASELINES}</p>"] if preset == "paper" else ["<h3>Baselines</h3>"]
-        )
-        parts += [_table(results, preset, others, conditions, {})]
+        table = _table(results, preset, others, conditions, {})
+        parts += ["<h3>Baselines</h3>", f"<p>{BASELINES}</p>", table]
     extra = [c for c in results.description["conditions"] if c in OURS or c == "worst-case"]
     if extra:
         parts += [
