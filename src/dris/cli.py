@@ -31,7 +31,7 @@ from dris.runtime import draw_without_screen
 from dris.trials.config import TrialsConfig
 from dris.twin import Drive
 
-PAPER_RECIPE = TrainConfig(task=CATCHING, preset="paper")
+PAPER_RECIPE = TrainConfig(task=CATCHING, preset="released")
 PAPER_TRIALS = TrialsConfig()
 _SHOWN = ("chamfer", "reward", "set_success")
 
@@ -137,7 +137,7 @@ def evaluate(
 
 def play(
     policy: str = "veltrack",
-    preset: Literal["", "paper", "exact", "robot"] = "",
+    preset: Literal["", "released", "paper", "exact", "robot"] = "",
     instances: int = 50,
     seed: int = 3,
     noise: float = 0.0,
@@ -147,7 +147,7 @@ def play(
 
     Args:
         policy: Who acts: still, random, veltrack, a policy that ships (dris-200), a run folder or a file.
-        preset: Variant of the task; by default the one that the policy was trained on, or paper.
+        preset: Variant of the task; by default the one that the policy was trained on, or released.
         instances: Balls in the set, all visible.
         seed: Which throw.
         noise: Observation noise in multiples of the paper's sigma.
@@ -164,7 +164,7 @@ def play(
     from dris.load import load_policy
 
     file = None if policy in AGENTS else policy_file(policy)
-    preset = preset or (load_checkpoint(file, "policy").config["preset"] if file else "paper")
+    preset = preset or (load_checkpoint(file, "policy").config["preset"] if file else "released")
     task = CatchingTask.from_preset(preset)
     trained = load_policy(file, lambda: task) if file else None
     make_agent = (lambda task, sets: trained) if trained else AGENTS[policy]

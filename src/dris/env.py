@@ -16,7 +16,7 @@ from dris.draws import Draws
 from dris.task import Task
 
 # What random numbers are for: with the step, they key the draws of a set's episode.
-_START, _OBSERVATION, _EXECUTION = range(3)
+_START, _OBSERVATION, _EXECUTION, _DROPOUT = range(4)
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class EnvConfig:
     """Observation noise in units of the task's noise scale (the paper's 1 to 4 sigma), drawn for each set and
     step: one error for all its instances, as a set of one has at deployment. Drawn for each instance, it
     would average out in the set's code."""
+    noise_correlation: float = 0.0
+    """Correlation of the noise from one control step to the next: AR(1) of the same standard deviation, as the
+    errors of a tracker are."""
+    dropout: float = 0.0
+    """Probability that an observation is missing; the last one then stands in for it. The first never is."""
     execution_error: float = 0.0
     """Half width of the uniform error on every command (the paper's 0.05 rad)."""
     delay_s: tuple[float, float] = (0.0, 0.0)
@@ -47,6 +52,9 @@ class EnvConfig:
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name} must be finite and not negative, got {value}")
+        for name in ("noise_correlation", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
         low, high = self.delay_s
         if not 0 <= low <= high < 10:
             raise ValueError(f"delay_s must satisfy 0 <= low <= high < 10 s, got {self.delay_s}")
@@ -117,6 +125,8 @@ class Env:
             raise ValueError(f"domain has {list(self.domain)}, the task's has {list(task.domain)}")
         task.allocate(config.sets, config.instances)
         self._noise_scale = config.noise * torch.tensor(task.noise_scale)
+        self._error = torch.zeros(config.sets, 1, len(task.state_names))  # of the observation, in scales
+        self._seen = torch.zeros(0)  # states as they were observed last
         self._every = torch.arange(config.sets)
         self.steps = torch.zeros(config.sets, dtype=torch.long)
         """[B] control steps since each episode began."""
@@ -152,7 +162,12 @@ class Env:
         self._delay_substeps[sets] = torch.round(delay / self.task.substep_s).long()
         self.task.begin(sets, parameters, draws)
         self._pending[:, sets] = self.task.hold()[sets]
-        return self._observe(self.task.states())
+        self._draw_error(sets, fresh=True)
+        waiting = None
+        if self.config.dropout > 0 and len(sets) < self.config.sets:  # the others see what they saw
+            waiting = torch.ones(self.config.sets, dtype=torch.bool)
+            waiting[sets] = False
+        return self._observe(self.task.states(), waiting)
 
     def restart(self, sets: torch.Tensor) -> Observation:
         """Start anew in sets whose episode ended before the others'.
@@ -197,11 +212,12 @@ class Env:
         terms = self.task.reward_terms()
         reward = torch.stack(list(terms.values())).sum(dim=0)
         self._check_finite({"state": states, "reward": reward}, action)
+        self._draw_error(self._every, fresh=False)
         terminated = self.task.terminated().expand(self.config.sets)
         truncated = ~terminated & (self.steps >= self.task.horizon)
         self._finished = terminated | truncated
         return Step(
-            observation=self._observe(states),
+            observation=self._observe(states, self._missing()),
             reward=reward.mean(dim=1),
             terms={name: term.mean(dim=1) for name, term in terms.items()},
             success=self.task.success(),
@@ -223,11 +239,29 @@ class Env:
             obeyed = torch.where((part <= begin)[:, None], after, before)
             self.task.advance(obeyed, (end - begin) * self.task.substep_s)
 
-    def _observe(self, states: torch.Tensor) -> Observation:
+    def _draw_error(self, sets: torch.Tensor, fresh: bool) -> None:
+        """The next error of the observation in some sets; a fresh one owes nothing to the last."""
+        if self.config.noise == 0:
+            return
+        error = self._draws(sets, _OBSERVATION).normal(1, len(self.task.state_names))
+        kept = 0.0 if fresh else self.config.noise_correlation
+        if kept > 0:
+            error = kept * self._error[sets] + math.sqrt(1 - kept**2) * error
+        self._error[sets] = error
+
+    def _missing(self) -> torch.Tensor | None:
+        """Which sets [B] see nothing at this step."""
+        if self.config.dropout == 0:
+            return None
+        return self._draws(self._every, _DROPOUT).uniform(1)[:, 0] < self.config.dropout
+
+    def _observe(self, states: torch.Tensor, missing: torch.Tensor | None = None) -> Observation:
         if self.config.noise > 0:
-            draws = self._draws(self._every, _OBSERVATION)
-            noise = draws.normal(1, len(self.task.state_names))
-            states = states + self._noise_scale * noise
+            states = states + self._noise_scale * self._error
+        if missing is not None:
+            states = torch.where(missing[:, None, None], self._seen, states)
+        if self.config.dropout > 0:
+            self._seen = states
         if self.task.condition_size == 0:
             return Observation(states, torch.zeros(self.config.sets, 0))
         return Observation(states, self.task.condition())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -30,6 +30,8 @@ class Condition:
         noise: Observation noise in multiples of the task's noise scale.
         execution_error: Half width of the uniform error on commands.
         delay_s: Time from observation to the moment its command acts [s].
+        noise_correlation: Of the noise from one control step to the next (AR(1), the same standard deviation).
+        dropout: Probability that an observation is missing; the last one then stands in for it.
         domain: Ranges that differ from the training's, by parameter.
         task: Values of the task that differ from the training's, for `Task.changed`.
     """
@@ -37,6 +39,8 @@ class Condition:
     noise: float = 0.0
     execution_error: float = 0.0
     delay_s: float = 0.0
+    noise_correlation: float = 0.0
+    dropout: float = 0.0
     domain: tuple[tuple[str, float, float], ...] = ()
     task: tuple[tuple[str, Any], ...] = ()
 
@@ -47,6 +51,9 @@ CONDITIONS: dict[str, Condition] = {
     "execution": Condition(execution_error=0.05),  # [paper] uniform [rad]; ours: drawn anew each step
     "restitution": Condition(domain=(("restitution", 0.7, 0.8),)),  # [paper] trained on 0.4 to 0.7
     **{f"delay-{ms}": Condition(delay_s=ms / 1000) for ms in (20, 40, 60)},
+    # Errors of a tracker last from frame to frame.
+    **{f"correlated-{k}": Condition(noise=k, noise_correlation=0.8) for k in (1, 2, 3, 4)},
+    **{f"dropout-{percent}": Condition(dropout=percent / 100) for percent in (20, 40)},
 }
 
 
@@ -57,6 +64,8 @@ class Score:
     episodes: int
     success: float
     reward: float
+    other_successes: dict[str, float] = field(default_factory=dict)
+    """By the task's other measures."""
 
 
 def evaluate(
@@ -79,26 +88,34 @@ def evaluate(
     if condition.task:
         task = task.changed(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
-    config = EnvConfig(sets=episodes, instances=1, seed=seed, noise=condition.noise)
-    config = replace(
-        config, execution_error=condition.execution_error, delay_s=(condition.delay_s, condition.delay_s)
+    config = EnvConfig(
+        sets=episodes,
+        instances=1,
+        seed=seed,
+        noise=condition.noise,
+        noise_correlation=condition.noise_correlation,
+        dropout=condition.dropout,
+        execution_error=condition.execution_error,
+        delay_s=(condition.delay_s, condition.delay_s),
     )
     env = Env(task, config, domain=task.domain.shifted(**shifts))
     observation = env.reset()
     agent = make_agent(task, episodes)
     running = torch.ones(episodes, dtype=torch.bool)
-    success = torch.zeros(episodes)
+    success: dict[str, torch.Tensor] = {}
     total, steps = torch.zeros(episodes), torch.zeros(episodes)
     for _ in range(task.horizon):
         step = env.step(agent(observation))
         total += running * step.reward
         steps += running
-        success[running] = step.success[running, 0].float()
+        for name, caught in {"success": step.success, **task.other_successes()}.items():
+            success.setdefault(name, torch.zeros(episodes))[running] = caught[running, 0].float()
         running &= ~step.done
         if not bool(running.any()):
             break
         observation = env.reset(step.terminated) if bool(step.terminated.any()) else step.observation
-    return Score(episodes, float(success.mean()), float((total / steps).mean()))
+    rates = {name: float(caught.mean()) for name, caught in success.items()}
+    return Score(episodes, rates.pop("success"), float((total / steps).mean()), rates)
 
 
 def worst_case(

@@ -103,7 +103,7 @@ def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
     from dris.catching.agents import AGENTS
 
     if name in AGENTS:
-        return task_maker(CATCHING, "paper"), AGENTS[name]
+        return task_maker(CATCHING, "released"), AGENTS[name]
     file = policy_file(name)
     config = load_checkpoint(file, "policy").config
     try:
@@ -163,13 +163,16 @@ def score(
     else:
         result = evaluate(make_task, make_agent, conditions()[condition], episodes, seed)
     low, high = wilson(round(result.success * episodes), episodes)
-    return {"condition": condition, "seed": seed, **vars(result), "low": low, "high": high, **where}
+    row = {"condition": condition, "seed": seed, "episodes": episodes, "success": result.success}
+    row |= {"low": low, "high": high, **result.other_successes, "reward": result.reward}
+    return row | where
 
 
 def in_words(row: dict[str, Any]) -> str:
     """A score in words."""
     others = ("reward", "training_success", "same_outcome", "on_plate_within_speed_limits")
     parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
+    parts += [f"at {name[8:]} m/s {row[name]:.3f}" for name in row if name.startswith("success_")]
     parts += [f"{name.replace('_', ' ')} {row[name]:.3f}" for name in others if name in row]
     where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
     return "  ".join((*parts, f"at {where}") if where else parts)

@@ -114,6 +114,10 @@ class Task(ABC):
     def success(self) -> torch.Tensor:
         """Which instances [B, N] would count as a success if the episode ended now."""
 
+    def other_successes(self) -> dict[str, torch.Tensor]:
+        """Success by other measures [B, N] each, by names that begin with `success_`; none by default."""
+        return {}
+
     def terminated(self) -> torch.Tensor:
         """Which sets [B] have come to an end that no time limit explains; none by default."""
         return torch.zeros(1, dtype=torch.bool)

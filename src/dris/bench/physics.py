@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from dris.catching.agents import VelTrack
-from dris.catching.settings import ROBOT_XML, CatchingConfig
+from dris.catching.robot import robot_model
+from dris.catching.settings import TEXT
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig
 
@@ -82,12 +83,12 @@ def _run(config: CatchingConfig, env_config: EnvConfig, commands: list[torch.Ten
 
 def _against_mujoco(sets: int) -> dict[str, float]:
     """The arm under random actions, beside MuJoCo with the same torque law once every 0.25 ms."""
-    config = CatchingConfig()
+    config = TEXT
     task = CatchingTask(config)
     env = Env(task, EnvConfig(sets=sets, instances=1))
     env.reset()
     generator = torch.Generator().manual_seed(0)
-    model = mujoco.MjModel.from_xml_path(str(ROBOT_XML))
+    model = robot_model(TEXT.mount)
     model.opt.timestep = MUJOCO_STEP_S
     model.jnt_limited[:] = 0
     limit = np.array(task.arm.torque_limit)

@@ -20,11 +20,12 @@ from dris.bench.peers import (
     run_mujoco,
     run_sapien,
 )
-from dris.catching.settings import DOMAIN, ROBOT_XML, CatchingConfig
+from dris.catching.robot import ROBOT_XML
+from dris.catching.settings import DOMAIN, TEXT
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig
 
-AIMED = CatchingConfig(region_radius=0.1, threads=1)
+AIMED = replace(TEXT, region_radius=0.1, threads=1)
 """The paper's throws, aimed so that they meet a plate that stays at home: contact is what costs."""
 
 

@@ -30,6 +30,7 @@ def ramp(speed: float, noise: float = 0.0) -> Condition:
             ("region_radius", AIM_RADIUS),
             ("horizon", 200),
             ("success_speed", math.inf),
+            ("other_success_speeds", ()),
         ),
     )
 

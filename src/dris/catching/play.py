@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import torch
 
-from dris.catching.settings import ROBOT_XML
+from dris.catching.robot import robot_spec
 from dris.catching.task import CatchingTask
 from dris.edges import check_extra
 from dris.env import Env, EnvConfig
@@ -45,6 +45,7 @@ class Frame:
 class Attempt:
     """A recorded attempt: frames, radii and restitutions [N], mean reward per step, success share."""
 
+    mount: str
     frames: list[Frame]
     radius: np.ndarray
     restitution: np.ndarray
@@ -104,12 +105,12 @@ def record(
     task.advance = advance  # type: ignore[method-assign]
     success = float(step.success[which].float().mean())
     radius, restitution = (v[which].numpy().copy() for v in (task.world.radius, task.world.restitution))
-    return Attempt(frames, radius, restitution, float(np.mean(rewards)), success)
+    return Attempt(task.config.mount, frames, radius, restitution, float(np.mean(rewards)), success)
 
 
 def draw(attempt: Attempt, title: str) -> list[Any]:
     """Pictures [height, width, 3] of every frame."""
-    model = _scene()
+    model = _scene(attempt.mount)
     data = mujoco.MjData(model)
     camera = mujoco.MjvCamera()
     camera.lookat[:] = (0.46, 0.0, 0.70)
@@ -156,8 +157,8 @@ def _colours(restitution: np.ndarray) -> np.ndarray:
     return np.concatenate(((1 - share) * DULL + share * np.array(BOUNCY), opacity), axis=1)
 
 
-def _scene() -> mujoco.MjModel:
-    spec = mujoco.MjSpec.from_file(str(ROBOT_XML))
+def _scene(mount: str) -> mujoco.MjModel:
+    spec = robot_spec(mount)
     spec.visual.global_.offwidth, spec.visual.global_.offheight = SIZE
     spec.visual.quality.shadowsize = 2048
     spec.visual.headlight.ambient = [0.45, 0.45, 0.45]

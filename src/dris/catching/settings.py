@@ -1,19 +1,17 @@
 """Every number of the catching task, with its unit and its source.
 
-Sources: [paper] the paper's text; [design] chosen here where the paper is silent, with the reason;
-[released] the environment the paper's laboratory published later.
+Sources: [paper] the paper's text; [released] the environment that the paper's laboratory published later,
+which is where its figures come from (docs/released.md); [design] chosen here where both are silent, with the
+reason. Defaults are the preset `released`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dris.domain import Domain, Range
-
-ROBOT_XML = Path(__file__).parent / "assets" / "fr3.xml"
 
 GRAVITY = 9.81
 """[m/s2]"""
@@ -33,7 +31,7 @@ class CatchingConfig:
     """The catching task. Vectors are (x, y, z); the base frame has z up and x ahead of the robot."""
 
     contact: Literal["paper", "exact"] = "paper"
-    """Contact preset: see dris.sim.contact."""
+    """Contact preset: see dris.sim.contact [released]."""
 
     # Time.
     step_s: float = 0.05
@@ -44,17 +42,19 @@ class CatchingConfig:
     """Step of arm and contact; ten times finer than the action, justified in docs/physics.md [design]."""
 
     # Robot.
-    home: tuple[float, ...] = (0.0, -0.2, 0.0, -2.5, 0.0, 2.3 + math.pi / 2, math.pi / 4)
-    """Gripper level, plate 0.69 m ahead and 0.56 m up; q6 = q2 - q4 + pi/2 keeps it level [design]. Chosen
-    for reach and speed: at the joints' speed limits the level plate does 0.84 m/s ahead and back, 5.2 m/s
-    sideways and 1.5 m/s up and down."""
+    mount: Literal["down", "level"] = "down"
+    """How the hand holds the plate: see dris.catching.robot [released]."""
+    home: tuple[float, ...] = (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, math.pi / 4)
+    """Hand straight down, plate level, 0.44 m ahead and 0.49 m up [released]."""
+    start: Literal["arrival", "home"] = "arrival"
+    """Where the plate is when the episode begins: at the point where the ball will arrive, facing it, which is
+    what the paper fits parabolas for [released]; or at home, as the text says [paper]."""
     joint_noise: float = 0.02
-    """Standard deviation of the joints around home at the start [rad] [paper]."""
-    stiffness: tuple[float, ...] = (1000.0, 1000.0, 1000.0, 1000.0, 300.0, 300.0, 200.0)
-    """K of the torque law [Nm/rad]: ManiSkill's drives, softer where the FR3's wrist has only 12 Nm
-    [design]."""
-    damping: tuple[float, ...] = (100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0)
-    """D of the torque law [Nm s/rad]; every joint closes in on its target within 0.1 s [design]."""
+    """Standard deviation of the joints around their start [rad] [paper]."""
+    stiffness: tuple[float, ...] = (120.0, 70.0, 70.0, 120.0, 30.0, 20.0, 40.0)
+    """K of the torque law [Nm/rad] [released]."""
+    damping: tuple[float, ...] = (15.0, 11.0, 10.0, 14.0, 4.0, 3.0, 5.0)
+    """D of the torque law [Nm s/rad] [released]."""
     joint_speed: float | None = None
     """Share of the FR3's joint speed limits that it is driven at. None: only torques are limited, as in the
     paper's simulation; the real robot stops beyond its speed limits. See docs/physics.md for what a limit
@@ -63,15 +63,20 @@ class CatchingConfig:
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
 
     # Action.
-    displacement: float = 0.15
-    """Largest displacement command along an axis in one step [m] [design]."""
-    max_tilt: float = 0.25
-    """Largest tilt command [rad]; the paper only says beta < pi/4. A plate that can tilt less passes on less
-    of the observation noise: docs/policies.md [design]."""
-    workspace_low: tuple[float, float, float] = (-0.30, -0.30, -0.25)
-    """Lowest plate position over its home [m]; nearly all poses in this box are reachable [design]."""
-    workspace_high: tuple[float, float, float] = (0.15, 0.30, 0.10)
-    """Highest plate position over its home [m] [design]."""
+    displacement: float = 0.1
+    """Largest displacement command along an axis in one step [m]. The released policy has no limit and asks
+    for up to 0.2 m; cut at 0.1 m it loses less than 0.01 of its success [design]."""
+    displacement_curve: Literal["linear", "square"] = "linear"
+    """Displacement in proportion to the action [released], or to its signed square."""
+    max_tilt: float = 0.3
+    """Largest tilt command [rad] [released]; the paper only says beta < pi/4."""
+    workspace_around: Literal["start", "home"] = "start"
+    """Where the box of plate positions stands: around the plate's start, its axes those of the motion frame
+    [released], or around the plate's home, its axes those of the base."""
+    workspace_low: tuple[float, float, float] = (-0.15, -0.15, -0.10)
+    """Lowest plate position over the middle of the box [m] [released]."""
+    workspace_high: tuple[float, float, float] = (0.15, 0.15, 0.10)
+    """Highest plate position over the middle of the box [m] [released]."""
 
     # Throws.
     distance: tuple[float, float] = (1.0, 2.0)
@@ -96,6 +101,8 @@ class CatchingConfig:
     """The ball may sink at this speed without loss, the 0.1 of the reward's max [m/s] [paper]."""
     success_speed: float = 0.1
     """A caught ball is slower than this at the end [m/s] [paper]."""
+    other_success_speeds: tuple[float, ...] = (0.2,)
+    """Speeds that success is told at besides, under names such as success_0.2 [m/s] [released]."""
     success_gap: float = 0.01
     """A ball on the plate is no further from its surface [m]; keeps hops from counting [design]."""
 
@@ -116,8 +123,15 @@ class CatchingConfig:
                 raise ValueError(f"{name} ({low}, {high}) is reversed: the lower end comes first")
         if not 0 < self.max_tilt < math.pi / 4:
             raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
-        if self.contact not in ("paper", "exact"):
-            raise ValueError(f"contact must be 'paper' or 'exact', got '{self.contact}'")
+        for name, known in (
+            ("contact", ("paper", "exact")),
+            ("mount", ("down", "level")),
+            ("start", ("arrival", "home")),
+            ("displacement_curve", ("linear", "square")),
+            ("workspace_around", ("start", "home")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
         if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
             raise ValueError(f"joint_speed must be None or lie in (0, 1], got {self.joint_speed}")
         positive = ("step_s", "horizon", "displacement", "decay", "success_speed", "success_gap")
@@ -130,10 +144,34 @@ class CatchingConfig:
         if self.joint_noise < 0:
             raise ValueError(f"joint_noise must not be negative, got {self.joint_noise}")
         if not all(lo < 0 < hi for lo, hi in zip(self.workspace_low, self.workspace_high, strict=True)):
-            raise ValueError("the workspace must enclose the plate's home: low < 0 < high per axis")
+            raise ValueError("the workspace must enclose its middle: low < 0 < high per axis")
 
 
-ROBOT = CatchingConfig(
+TEXT = CatchingConfig(
+    mount="level",
+    # Gripper level, plate 0.69 m ahead and 0.56 m up; q6 = q2 - q4 + pi/2 keeps it level. Chosen for reach and
+    # speed: at the joints' speed limits the level plate does 0.84 m/s ahead and back, 5.2 m/s sideways and
+    # 1.5 m/s up and down [design].
+    home=(0.0, -0.2, 0.0, -2.5, 0.0, 2.3 + math.pi / 2, math.pi / 4),
+    start="home",
+    # ManiSkill's drives, softer where the FR3's wrist has only 12 Nm; every joint closes in on its target
+    # within 0.1 s [design].
+    stiffness=(1000.0, 1000.0, 1000.0, 1000.0, 300.0, 300.0, 200.0),
+    damping=(100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0),
+    displacement=0.15,
+    displacement_curve="square",
+    # A plate that can tilt less passes on less of the observation noise: docs/policies.md [design].
+    max_tilt=0.25,
+    workspace_around="home",
+    # Nearly all poses in this box are reachable [design].
+    workspace_low=(-0.30, -0.30, -0.25),
+    workspace_high=(0.15, 0.30, 0.10),
+)
+"""The paper's text taken literally, and what it leaves open chosen here: the robot starts at home with a level
+gripper and has 0.1 s to get to the ball."""
+
+ROBOT = replace(
+    TEXT,
     stiffness=(300.0, 300.0, 300.0, 300.0, 60.0, 60.0, 40.0),
     damping=(40.0, 40.0, 40.0, 40.0, 8.0, 8.0, 5.0),
     joint_speed=0.9,
@@ -141,5 +179,15 @@ ROBOT = CatchingConfig(
     displacement=0.3,
     lead_s=(0.2, 0.3),
 )
-"""The task as a real FR3 allows it: torques change by no more than FCI's 1000 Nm/s, gains are soft enough for
+"""The text as a real FR3 allows it: torques change by no more than FCI's 1000 Nm/s, gains are soft enough for
 that, joints stay below their speed limits, and the robot begins early enough to get there [design]."""
+
+PRESETS: dict[str, CatchingConfig] = {
+    "released": CatchingConfig(),
+    "paper": TEXT,
+    "exact": replace(TEXT, contact="exact"),
+    "robot": ROBOT,
+}
+"""Named variants of the task. released: the environment behind the paper's figures; paper: its text taken
+literally; exact: that, with balls that bounce and rub as their numbers say; robot: the text as an FR3
+allows it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from dris.catching.frames import (
     tilt_of_normal,
     to_motion,
 )
-from dris.catching.settings import DOMAIN, GRAVITY, ROBOT, ROBOT_XML, CatchingConfig
+from dris.catching.robot import robot_model
+from dris.catching.settings import DOMAIN, GRAVITY, PRESETS, CatchingConfig
 from dris.draws import Draws
-from dris.sim.contact import PRESETS
+from dris.sim.contact import PRESETS as CONTACTS
 from dris.sim.ik import IkConfig
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
@@ -39,10 +40,10 @@ class CatchingTask(Task):
     Randomization: radius, static and dynamic friction, restitution of every ball; the throw and the
     robot's start are drawn per set, and all balls of a set start alike.
 
-    Success: the ball is on the plate and slower than 0.1 m/s.
+    Success: the ball is on the plate and slower than 0.1 m/s; told at 0.2 m/s, too.
     """
 
-    presets = (*PRESETS, "robot")
+    presets = tuple(PRESETS)
     state_names = ("dx", "dy", "dz", "vx", "vy", "vz")
     action_size = 5
     command_size = 7
@@ -53,18 +54,16 @@ class CatchingTask(Task):
         self.domain = DOMAIN
         self.noise_scale = (config.noise_position,) * 3 + (config.noise_velocity,) * 3
         self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
-        self.preset = PRESETS[config.contact]
-        self.arm = load_arm(ROBOT_XML)
+        self.preset = CONTACTS[config.contact]
+        self.arm = load_arm(robot_model(config.mount))
         self.plate_half_length = float(self.arm.plate_half_size[0])  # the paper's l_e
 
     @classmethod
     def from_preset(cls, preset: str = "") -> CatchingTask:
-        """The task under a contact preset, or, as `robot`, inside the limits of a real FR3."""
-        if preset == "robot":
-            return cls(ROBOT)
-        if preset not in cls.presets:
-            return cls() if not preset else super().from_preset(preset)  # type: ignore[return-value]
-        return cls(CatchingConfig(contact=preset))  # type: ignore[arg-type]
+        """The task in one of its variants; without a name, as in the paper's figures (`released`)."""
+        if preset and preset not in PRESETS:
+            return super().from_preset(preset)  # type: ignore[return-value]  # raises
+        return cls(PRESETS[preset] if preset else None)
 
     def changed(self, **values: Any) -> CatchingTask:
         """The task with other values of its configuration."""
@@ -91,19 +90,26 @@ class CatchingTask(Task):
         )
         self.home_pos = self.world.plate_pos[0].clone()
         self._home_quat = self.world.plate_quat[0].clone()
-        self._low = self.home_pos + torch.tensor(config.workspace_low)
-        self._high = self.home_pos + torch.tensor(config.workspace_high)
+        # The box of plate positions: middle [B, 3], and bounds in its own axes.
+        self._box_middle = self.home_pos.repeat(sets, 1)
+        self._low, self._high = torch.tensor(config.workspace_low), torch.tensor(config.workspace_high)
         self._rotation = motion_to_base(torch.zeros(sets))
         self._start_q = self.world.q.clone()
 
     def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
-        """Put the robot near home, throw the balls, and stop the clock just before they arrive."""
+        """Place the robot, throw the balls, and stop the clock just before they arrive."""
         config = self.config
-        q = self.world.home + config.joint_noise * draws.normal(self.command_size)
-        self.world.place_arms(sets, q, torch.zeros_like(q))
-        self._start_q[sets] = q
-        plate = self.world.plate_pos[sets]
-        offset, velocity = throw(config, draws)
+        error = config.joint_noise * draws.normal(self.command_size)
+        if config.start == "home":
+            self._place(sets, self.world.home + error)
+            thrown = throw(config, draws)
+            plate, offset = self.world.plate_pos[sets], thrown.offset
+            ball = plate + offset
+        else:
+            thrown = throw(config, draws)
+            self._place(sets, self._meeting(thrown) + error)
+            ball = self.home_pos + thrown.offset
+            offset = ball - self.world.plate_pos[sets]
 
         # All balls of a set start alike: [R, 3] to [R, N, 3].
         shape = (len(sets), self.world.num_instances, 3)
@@ -112,27 +118,60 @@ class CatchingTask(Task):
         dynamic = self.preset.pair_friction(column(parameters, "dynamic_friction"))
         self.world.place_spheres(
             sets,
-            pos=(plate + offset)[:, None].expand(shape),
-            vel=velocity[:, None].expand(shape),
+            pos=ball[:, None].expand(shape),
+            vel=thrown.velocity[:, None].expand(shape),
             radius=column(parameters, "radius"),
             static_friction=static,
             dynamic_friction=torch.minimum(static, dynamic),
             restitution=self.preset.pair_restitution(column(parameters, "restitution")),
         )
         self._rotation[sets] = motion_to_base(torch.atan2(offset[:, 1], offset[:, 0]))
+        if config.workspace_around == "start":
+            self._box_middle[sets] = self.world.plate_pos[sets]
         self._look()
+
+    def _place(self, sets: torch.Tensor, q: torch.Tensor) -> None:
+        """Put the arms of some sets [R] at joints q [R, M], at rest."""
+        self.world.place_arms(sets, q, torch.zeros_like(q))
+        self._start_q[sets] = q
+
+    def _meeting(self, thrown: Thrown) -> torch.Tensor:
+        """Joints [R, M] with which the plate stands where the balls arrive, its normal against their velocity.
+
+        A place out of reach is met as nearly as the joint limits allow.
+        """
+        against = -thrown.arrival_velocity / thrown.arrival_velocity.norm(dim=-1, keepdim=True)
+        quat = quat_multiply(quat_of_tilt(tilt_of_normal(against)), self._home_quat)
+        place = self.home_pos + thrown.arrival
+        near, _ = self.world.solve_ik(place, quat)
+        joints, _ = self.world.solve_ik(place, quat, start=near)  # the pull towards the start is gone
+        return joints
 
     def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Desired joints for an action: decode, keep in the workspace, inverse kinematics."""
         displacement, tilt, limited = self.decode(action)
         # p~ = R_z(phi) delta + p;  R~ turns the level plate by beta about w
         wished = self.world.plate_pos + (self._rotation @ displacement[..., None])[..., 0]
-        target = torch.minimum(torch.maximum(wished, self._low), self._high)
+        target = self._inside(wished)
         tilt_in_base = (self._rotation[:, :2, :2] @ tilt[..., None])[..., 0]
         quat = quat_multiply(quat_of_tilt(tilt_in_base), self._home_quat)
         joints, reached = self.world.solve_ik(target, quat, start=self.world.q)
         joints, slowed = self._slow_down(joints)
         return joints, limited | (wished != target).any(dim=1) | ~reached | slowed
+
+    def _inside(self, wished: torch.Tensor) -> torch.Tensor:
+        """Plate positions [B, 3] cut to the workspace."""
+        offset = wished - self._box_middle
+        if self.config.workspace_around == "home":
+            inside = torch.minimum(
+                torch.maximum(wished, self._box_middle + self._low), self._box_middle + self._high
+            )
+            return inside
+        turned = to_motion(offset[:, None], self._rotation)[:, 0]
+        cut = torch.minimum(torch.maximum(turned, self._low), self._high)
+        back = (self._rotation @ cut[..., None])[..., 0]
+        # Positions inside stay what they are, to the bit: turning there and back would not.
+        return torch.where((cut == turned).all(dim=1, keepdim=True), wished, self._box_middle + back)
 
     def _slow_down(self, joints: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Shorten the way to desired joints [B, M] until no joint is asked to exceed its speed limit.
@@ -146,12 +185,14 @@ class CatchingTask(Task):
     def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Displacement [B, 3] and tilt [B, 2] in the motion frame, and where the tilt was cut [B].
 
-        Displacement goes with the signed square of the action: before the impact the plate must travel,
-        after it small motions must be fine. Tilt is proportional: it brakes a rolling ball, and braking
-        should grow with speed from the start.
+        Tilt is proportional to the action: it brakes a rolling ball, and braking should grow with speed from
+        the start. Displacement is, too, or goes with the action's signed square: a robot that starts at home
+        must travel before the impact and move finely after it.
         """
         config = self.config
-        displacement = config.displacement * action[:, :3] * action[:, :3].abs()
+        displacement = config.displacement * action[:, :3]
+        if config.displacement_curve == "square":
+            displacement = displacement * action[:, :3].abs()
         tilt = config.max_tilt * action[:, 3:]
         size = tilt.norm(dim=-1, keepdim=True)
         inside = tilt * (config.max_tilt / size.clamp_min(config.max_tilt))
@@ -159,8 +200,9 @@ class CatchingTask(Task):
 
     def encode(self, displacement: torch.Tensor, tilt: torch.Tensor) -> torch.Tensor:
         """The action [B, 5] that asks for a displacement [B, 3] and tilt [B, 2]: inverse of decode."""
-        squared = displacement / self.config.displacement
-        travel = squared.sign() * squared.abs().sqrt()
+        travel = displacement / self.config.displacement
+        if self.config.displacement_curve == "square":
+            travel = travel.sign() * travel.abs().sqrt()
         return torch.cat((travel, tilt / self.config.max_tilt), dim=-1).clamp(-1.0, 1.0)
 
     def hold(self) -> torch.Tensor:
@@ -191,10 +233,12 @@ class CatchingTask(Task):
     def contract(self) -> dict[str, Any]:
         """What actions mean and how the arm answers: a policy trained on other values will not catch.
 
-        Limits on speed and torque rate are left out: to try a policy inside them is a fair question.
+        Limits on speed and torque rate and the robot's start are left out: to try a policy inside them, or from
+        elsewhere, is a fair question.
         """
-        arm = ("step_s", "home", "stiffness", "damping")
-        names = (*arm, "displacement", "max_tilt", "workspace_low", "workspace_high")
+        arm = ("step_s", "mount", "home", "stiffness", "damping")
+        action = ("displacement", "displacement_curve", "max_tilt")
+        names = (*arm, *action, "workspace_around", "workspace_low", "workspace_high")
         return {name: getattr(self.config, name) for name in names}
 
     def reward_terms(self) -> dict[str, torch.Tensor]:
@@ -214,11 +258,29 @@ class CatchingTask(Task):
 
     def success(self) -> torch.Tensor:
         """On the plate, and slower than 0.1 m/s [B, N]."""
+        return self._slower_than(self.config.success_speed)
+
+    def other_successes(self) -> dict[str, torch.Tensor]:
+        """The same at other speeds."""
+        speeds = self.config.other_success_speeds
+        return {f"success_{speed:g}": self._slower_than(speed) for speed in speeds}
+
+    def _slower_than(self, speed: float) -> torch.Tensor:
         height, off_centre = split(self._states[..., :3], self.normal)
         gap = height - self.world.radius
         on_plate = (height > 0) & (gap < self.config.success_gap) & (off_centre <= self.plate_half_length)
         vx, vy, vz = self._states[..., 3:].unbind(dim=-1)
-        return on_plate & (vx * vx + vy * vy + vz * vz < self.config.success_speed**2)
+        return on_plate & (vx * vx + vy * vy + vz * vz < speed**2)
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """Throws as they are first seen and as they arrive, [R, 3] each; positions from the region's middle."""
+
+    offset: torch.Tensor
+    velocity: torch.Tensor
+    arrival: torch.Tensor
+    arrival_velocity: torch.Tensor
 
 
 def split(vectors: torch.Tensor, normal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -230,8 +292,8 @@ def split(vectors: torch.Tensor, normal: torch.Tensor) -> tuple[torch.Tensor, to
     return along, square.sqrt()
 
 
-def throw(config: CatchingConfig, draws: Draws) -> tuple[torch.Tensor, torch.Tensor]:
-    """Throws, each seen shortly before it arrives: offset from the plate and velocity, [R, 3] each.
+def throw(config: CatchingConfig, draws: Draws) -> Thrown:
+    """Throws, each seen shortly before it arrives.
 
     A ball leaves at some distance, direction and height, such that after its flight it meets a point
     of the catching region; the rest of the flight is `lead_s`. No air: the parabola is closed form.
@@ -255,4 +317,5 @@ def throw(config: CatchingConfig, draws: Draws) -> tuple[torch.Tensor, torch.Ten
     # arrival = release + v T + g T^2 / 2, then back from the arrival by the lead time
     launch = (arrival - release) / flight[:, None] - 0.5 * gravity * flight[:, None]
     velocity = launch + gravity * (flight - lead)[:, None]
-    return arrival - velocity * lead[:, None] - 0.5 * gravity * lead[:, None] ** 2, velocity
+    offset = arrival - velocity * lead[:, None] - 0.5 * gravity * lead[:, None] ** 2
+    return Thrown(offset, velocity, arrival, velocity + gravity * lead[:, None])

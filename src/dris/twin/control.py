@@ -54,9 +54,9 @@ class Controller:
         """
         self._agent, self._config, self._clock = agent, config, clock
         self.step_s = config.step_s
-        self._kinematics = Kinematics(config.home)
-        self._low = self._kinematics.home_position + config.workspace_low
-        self._high = self._kinematics.home_position + config.workspace_high
+        self._kinematics = Kinematics(config.home, config.mount)
+        self._low, self._high = np.array(config.workspace_low), np.array(config.workspace_high)
+        self._box_middle, self._box_to_base = self._kinematics.home_position, np.eye(3)
         self._motion_to_base: np.ndarray | None = None
         self._began_s = 0.0
         self._steps = 0
@@ -78,6 +78,8 @@ class Controller:
         if self._motion_to_base is None:
             self._began_s = self._clock()
             self._motion_to_base = about_z(math.atan2(offset[1], offset[0]))
+            if self._config.workspace_around == "start":
+                self._box_middle, self._box_to_base = plate, self._motion_to_base
         to_base = self._motion_to_base
         self._steps += 1
         states = np.concatenate((to_base.T @ offset, to_base.T @ ball_velocity))
@@ -92,10 +94,11 @@ class Controller:
             raise ValueError(f"the policy's action is not finite: {action.tolist()} for {states.tolist()}")
         displacement, tilt, limited = decode(self._config, action)
         wished = plate + to_base @ displacement
-        target = np.clip(wished, self._low, self._high)
+        in_box = self._box_to_base.T @ (wished - self._box_middle)
+        target = self._box_middle + self._box_to_base @ np.clip(in_box, self._low, self._high)
         joints, reached = self._kinematics.solve(target, to_base[:2, :2] @ tilt, q)
         joints, slowed = self._slow_down(joints, q)
-        limited = limited or bool((wished != target).any()) or not reached or slowed
+        limited = limited or bool(np.abs(wished - target).max() > 1e-9) or not reached or slowed
         return Decision(self._clock(), states, condition, action, joints, limited)
 
     def _slow_down(self, joints: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -109,11 +112,13 @@ class Controller:
 def decode(config: CatchingConfig, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
     """Displacement [3] and tilt [2] in the motion frame that an action [5] asks for; was it cut.
 
-    The meaning is the training's: components in [-1, 1], displacement by the signed square, tilt in
-    proportion and inside its disc.
+    The meaning is the training's: components in [-1, 1], displacement in proportion or by the signed
+    square, tilt in proportion and inside its disc.
     """
     inside = np.clip(action, -1.0, 1.0)
-    displacement = config.displacement * inside[:3] * np.abs(inside[:3])
+    displacement = config.displacement * inside[:3]
+    if config.displacement_curve == "square":
+        displacement = displacement * np.abs(inside[:3])
     tilt = config.max_tilt * inside[3:]
     size = float(np.linalg.norm(tilt))
     limited = bool((inside != action).any()) or size > config.max_tilt

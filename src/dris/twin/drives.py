@@ -30,7 +30,11 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     """
     task = task or CatchingConfig()
     own = TwinConfig(
-        stiffness=task.stiffness, damping=task.damping, joint_speed=task.joint_speed, home=task.home
+        stiffness=task.stiffness,
+        damping=task.damping,
+        joint_speed=task.joint_speed,
+        home=task.home,
+        mount=task.mount,
     )
     if name == "ideal":
         still = LabConfig(joint_friction=(0.0,) * 7, air_density=0.0)

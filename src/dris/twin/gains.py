@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import least_squares
 
-from dris.catching.settings import CatchingConfig
+from dris.catching.settings import TEXT
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig, Observation
 from dris.names import agent_maker
@@ -81,7 +81,7 @@ def catch_motions(policy: str, count: int, seed: int) -> list[Motion]:
 
 def step_motions(size: float = 0.05, steps: int = 10) -> list[Motion]:
     """A step of every joint by itself from home, and the training world's answer."""
-    task = CatchingTask()
+    task = CatchingTask(TEXT)
     task.allocate(JOINTS, 1)
     every = torch.arange(JOINTS)
     task.world.place_arms(every, task.world.home.expand(JOINTS, -1), torch.zeros(JOINTS, JOINTS))
@@ -115,7 +115,7 @@ def answer(twin: Twin, motion: Motion) -> np.ndarray:
 
 def plate_weights() -> np.ndarray:
     """[7] metres that a radian of each joint moves the plate at home; a radian of turning counts 0.3 m."""
-    jacobian = Kinematics().jacobian(np.array(CatchingConfig().home))
+    jacobian = Kinematics(TEXT.home, TEXT.mount).jacobian(np.array(TEXT.home))
     return np.sqrt((jacobian[:3] ** 2).sum(axis=0) + (0.3**2) * (jacobian[3:] ** 2).sum(axis=0))
 
 
@@ -143,7 +143,7 @@ def identify(
     """
     config = config or TwinConfig()
     fit = catch_motions(policy, motions, FIT_SEED)
-    trained = CatchingConfig()
+    trained = TEXT
     first = np.log(np.concatenate((trained.stiffness, trained.damping)))
 
     def with_gains(logs: np.ndarray) -> TwinConfig:

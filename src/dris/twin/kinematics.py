@@ -16,7 +16,8 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from dris.catching.settings import ROBOT_XML, CatchingConfig
+from dris.catching.robot import robot_model
+from dris.catching.settings import CatchingConfig
 
 TILT_WEIGHT, YAW_WEIGHT = 0.3, 0.02
 """Metres that a radian of error counts as."""
@@ -29,9 +30,9 @@ POSITION_TOLERANCE, TILT_TOLERANCE = 0.005, 0.02
 class Kinematics:
     """The arm of fr3.xml, with no dynamics."""
 
-    def __init__(self, home: tuple[float, ...] | None = None):
-        """Load the arm; `home` is the catching task's unless given."""
-        self._model = mujoco.MjModel.from_xml_path(str(ROBOT_XML))
+    def __init__(self, home: tuple[float, ...] | None = None, mount: str | None = None):
+        """Load the arm; home and mount are the catching task's unless given."""
+        self._model = robot_model(mount or CatchingConfig().mount)
         self._data = mujoco.MjData(self._model)
         self._site = self._model.site("plate").id
         self.low, self.high = self._model.jnt_range.T.copy()

@@ -15,7 +15,8 @@ from functools import lru_cache
 import mujoco
 import numpy as np
 
-from dris.catching.settings import GRAVITY, ROBOT_XML
+from dris.catching.robot import robot_spec
+from dris.catching.settings import GRAVITY
 from dris.twin.cameras import CAMERAS, CameraConfig
 from dris.twin.objects import Thing
 
@@ -137,9 +138,11 @@ def _bisect(returned: Callable[[float], float], restitution: float) -> float:
     return zeta
 
 
-def build(config: LabConfig, thing: Thing, ramp: RampShape | None = None) -> mujoco.MjModel:
+def build(
+    config: LabConfig, thing: Thing, ramp: RampShape | None = None, mount: str = "down"
+) -> mujoco.MjModel:
     """The whole laboratory with one thing, free to move; its body and free joint come after the arm's."""
-    spec = mujoco.MjSpec.from_file(str(ROBOT_XML))
+    spec = robot_spec(mount)
     _options(spec, config)
     for index in range(JOINTS):
         spec.joint(f"joint{index + 1}").frictionloss = config.joint_friction[index]

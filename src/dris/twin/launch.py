@@ -43,8 +43,13 @@ class Scene:
 
     lab: LabConfig
     thing: Thing
-    plate: np.ndarray
-    """Centre of the plate's top face at home, base frame [m]."""
+    kinematics: Kinematics
+    """Of the robot, for where it starts."""
+
+    @property
+    def plate(self) -> np.ndarray:
+        """Centre [3] of the plate's top face at home, base frame [m]."""
+        return self.kinematics.home_position
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,7 @@ class Laid:
         """The thing at rest on the tilted plate."""
         alpha = generator.uniform(0.0, 2 * math.pi) if self.axis is None else self.axis
         tilt = self.tilt * np.array([math.cos(alpha), math.sin(alpha)])
-        kinematics = Kinematics()
+        kinematics = scene.kinematics
         joints, reached = kinematics.home, False
         for _ in range(6):  # the pull to where a search starts lets go when it starts from the last answer
             if not reached:

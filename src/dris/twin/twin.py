@@ -53,6 +53,8 @@ class TwinConfig:
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
     """[rad]"""
+    mount: str = _TASK.mount
+    """How the hand holds the plate: see dris.catching.robot."""
 
     def __post_init__(self) -> None:
         """Refuse drives that make no sense."""
@@ -106,7 +108,7 @@ class Twin:
     def __init__(self, config: TwinConfig | None = None):
         """Nothing is simulated before the first `reset`."""
         self.config = config or TwinConfig()
-        self._kinematics = Kinematics(self.config.home)
+        self._kinematics = Kinematics(self.config.home, self.config.mount)
         self._steps = round(TICK_S / self.config.lab.timestep)
         self._latency = round(self.config.latency_s / TICK_S)
         self._gains = np.array([self.config.stiffness, self.config.damping])
@@ -122,7 +124,7 @@ class Twin:
 
     def reset(self, thing: Thing, launch: Launch, seed: int) -> State:
         """Start a trial: robot at rest at its start, the thing on its way."""
-        scene = Scene(self.config.lab, thing, self._kinematics.home_position)
+        scene = Scene(self.config.lab, thing, self._kinematics)
         start = launch.start(scene, np.random.default_rng(seed))
         self._build(thing, start.ramp)
         self.thing = thing
@@ -148,7 +150,7 @@ class Twin:
         if self._built == (thing, ramp):
             return
         self.close()
-        self.model = build(self.config.lab, thing, ramp)
+        self.model = build(self.config.lab, thing, ramp, self.config.mount)
         self.data = mujoco.MjData(self.model)
         self.forces = Forces(self.model, self.config.lab, thing)
         self._site = self.model.site("plate").id
