@@ -292,3 +292,10 @@ def test_a_partial_reset_leaves_what_the_others_saw():
     own.reset()
     own.step(torch.ones(200, 1))
     assert torch.equal(again[::2], own.reset(torch.arange(0, 200, 2)).states[::2])  # a new start is seen
+
+
+def test_sets_may_begin_one_after_the_other_with_dropout():
+    env = Env(LineTask(), EnvConfig(sets=3, instances=2, dropout=0.5))
+    whole = Env(LineTask(), EnvConfig(sets=3, instances=2)).reset().states
+    assert torch.equal(env.reset(torch.tensor([0])).states[0], whole[0])
+    assert torch.equal(env.reset(torch.tensor([1, 2])).states, whole)
