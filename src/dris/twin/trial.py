@@ -17,6 +17,7 @@ from dris.catching.task import CatchingTask
 from dris.evaluate import Agent
 from dris.names import agent_maker
 from dris.twin.control import Controller, Decision
+from dris.twin.drives import drive
 from dris.twin.lab import PLATE_HALF
 from dris.twin.launch import Laid, Launch, Placed
 from dris.twin.objects import Thing
@@ -155,13 +156,21 @@ def run_trial(
         thing: What to catch.
         launch: How it comes.
         seed: Of the launch.
-        twin: To use again; a new one otherwise.
+        twin: To use again; otherwise a new one with the drive `fci`.
         sight: How the thing is seen; the truth otherwise.
         duration_s: From the beginning to the end [s].
         watch: Called after every millisecond, for videos.
+
+    Raises:
+        ValueError: The twin holds its plate another way than the policy was trained with.
     """
     config, agent_of = make_player(player, duration_s) if isinstance(player, str) else player
-    twin, sight = twin or Twin(), sight or PerfectSight()
+    twin, sight = twin or Twin(drive("fci", config)), sight or PerfectSight()
+    if twin.config.mount != config.mount:
+        raise ValueError(
+            f"the twin's hand holds its plate '{twin.config.mount}', the policy was trained with "
+            f"'{config.mount}': build the twin from drive(name, player[0])"
+        )
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
     loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
