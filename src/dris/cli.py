@@ -99,7 +99,8 @@ def evaluate(
         policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot),
             or agents of the catching task (still, random, veltrack).
         conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60 (ms),
-            ramp-1.3, ramp-2.0 (m/s; also with -noise-2), worst-case (a grid over the domain).
+            correlated-1 to correlated-4, dropout-20, dropout-40 (%), ramp-1.3, ramp-2.0 (m/s; also with
+            -noise-2), worst-case (a grid over the domain).
         episodes: Episodes per policy and condition.
         seed: Seed of the episodes; by default one that training never uses.
         world: twin: the same throws in both worlds, with perfect sight and noise at most; some 5 episodes a
