@@ -83,6 +83,28 @@ def test_the_control_path_sees_and_commands_as_the_training_world(task, joint_sp
         assert turned[:, 2] @ wished_turned[:, 2] > math.cos(0.03)
 
 
+@pytest.mark.parametrize("bearing", [0.0, 1.0, -1.5])
+def test_the_workspace_about_the_start_stands_where_the_first_step_saw_the_plate(bearing):
+    """Asked for 0.1 m more along x of the motion frame, 0.1 m from the start: it is cut at 0.15 m."""
+    kinematics = Kinematics()
+    start = kinematics.home_position + [0.05, -0.05, 0.02]
+    ahead = np.array([math.cos(bearing), math.sin(bearing), 0.0])
+    ball = start + 0.1 * ahead + [0.0, 0.0, 0.6]
+    controller = Controller(lambda observation: torch.tensor([[1.0, 0, 0, 0, 0]]), TASK, lambda: 0.0)
+
+    def joints(place):
+        q = kinematics.home
+        for _ in range(3):  # the pull to where a search starts lets go
+            q, _ = kinematics.solve(place, np.zeros(2), q, iterations=60)
+        return q
+
+    for moved, asked, cut in ((0.0, 0.1, False), (0.04, 0.14, False), (0.1, 0.15, True)):
+        decision = controller.step(ball, np.array([0, 0, -5.0]), joints(start + moved * ahead))
+        at, _ = kinematics.plate(decision.joints)
+        np.testing.assert_allclose(at, start + asked * ahead, atol=0.006)  # what the solver tolerates
+        assert decision.limited == cut
+
+
 def test_steps_are_due_every_twentieth_of_a_second_of_the_clock_handed_in():
     now = 7.3
     controller = Controller(lambda observation: torch.zeros(1, 5), TASK, lambda: now)
