@@ -1,12 +1,16 @@
 """How the hand holds the plate: pose by hand, reach, and what the plate and balls keep clear of."""
 
 import math
+import os
+import subprocess
+import sys
 from functools import lru_cache
 
 import mujoco
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from dris import Draws, Env, EnvConfig
@@ -251,3 +255,20 @@ def test_incoming_balls_pass_hand_and_arm():
             data.mocap_pos[0] = at + velocity * time_s - [0, 0, 0.5 * GRAVITY * time_s**2]
             mujoco.mj_kinematics(model, data)
             assert nearest(model, data, ball, robot) > 0.01
+
+
+def test_the_picture_shows_plate_and_ball_on_both_mounts(tmp_path):
+    file = tmp_path / "mounts.png"
+    script = f"from pathlib import Path; from dris.catching.play import draw_mounts; draw_mounts(Path({str(file)!r}))"
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "MUJOCO_GL": "egl"})
+    picture = np.asarray(Image.open(file)).astype(int)
+    assert picture.shape == (500, 1200, 3)
+    red, green, blue = np.moveaxis(picture, -1, 0)
+    for half in (slice(0, 600), slice(600, 1200)):
+        orange = (red > 150) & (red - blue > 100) & (green < red)
+        plate = (blue > 1.5 * red) & (blue > green) & (blue > 80)
+        (ball_rows, ball_columns), (rows, columns) = np.nonzero(orange[:, half]), np.nonzero(plate[:, half])
+        assert len(ball_rows) > 300 and len(rows) > 2000
+        # The ball stands on the plate, not beside it.
+        assert columns.min() < ball_columns.min() and ball_columns.max() < columns.max()
+        assert rows.min() < ball_rows.max() < rows.max()
