@@ -48,6 +48,11 @@ class Results:
         """Presets that the study plans."""
         return list(dict.fromkeys(job["preset"] for job in self.description["jobs"]))
 
+    def conditions(self, preset: str) -> list[str]:
+        """Conditions that runs of a preset are scored under."""
+        more = dict(self.description.get("more_conditions", ())).get(preset, ())
+        return [*self.description["conditions"], *more]
+
     def planned(self, preset: str, method: str) -> int:
         """Runs that the study plans of a method."""
         return sum((j["preset"], j["method"]) == (preset, method) for j in self.description["jobs"])
@@ -55,11 +60,14 @@ class Results:
     def scores(self, preset: str, method: str, condition: str, key: str = "success") -> list[float]:
         """The final policies' scores, one a seed."""
         cells = self.cells.get((preset, method), [])
-        return [cell["scores"][condition][key] for cell in cells if condition in cell["scores"]]
+        found = [cell["scores"].get(condition, {}) for cell in cells]
+        return [score[key] for score in found if key in score]
 
-    def run_means(self, preset: str, method: str, conditions: Iterable[str]) -> list[float]:
-        """Success averaged over conditions, one a seed."""
-        scores = [self.scores(preset, method, condition) for condition in conditions]
+    def run_means(
+        self, preset: str, method: str, conditions: Iterable[str], key: str = "success"
+    ) -> list[float]:
+        """A score averaged over conditions, one a seed."""
+        scores = [self.scores(preset, method, condition, key) for condition in conditions]
         return [sum(run) / len(run) for run in zip(*scores, strict=True)]
 
     def late(
@@ -99,10 +107,10 @@ class Results:
         return found, timed
 
     def better(
-        self, preset: str, first: str, second: str, conditions: list[str]
+        self, preset: str, first: str, second: str, conditions: list[str], key: str = "success"
     ) -> tuple[float, float, float] | None:
         """Probability that a run of the first method beats one of the second, with its interval."""
-        groups = [[self.scores(preset, m, c) for c in conditions] for m in (first, second)]
+        groups = [[self.scores(preset, m, c, key) for c in conditions] for m in (first, second)]
         if not all(row for group in groups for row in group):
             return None
         return better(*groups), *interval(better, *groups)
