@@ -229,8 +229,8 @@ def study(
 
     Args:
         what: paper: every figure of the paper's simulation section, with baselines; theory: what the paper's
-            Appendix B predicts of N, measured; distance: how far the results that are there are from the paper's
-            70 published means, by preset (runs nothing).
+            Appendix B predicts of N, measured; distance: how far the results that are there are from the
+            paper's 70 published means, by preset (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
         out: Folder of the results; by default results/paper or results/theory, with --quick runs/paper-quick
             or runs/theory-quick.

@@ -28,8 +28,9 @@ def distance(results: Results, paper: dict[str, Any], preset: str) -> dict[str, 
     """Root mean squares of our means minus the paper's, over what is there of both.
 
     Returns:
-        By measure: `<measure>_rms` over methods and conditions, `<measure>_difference_rms` over the differences
-        from E2E, both None where nothing can be compared, and `<measure>_cells`, how many of the 35 were there.
+        By measure: `<measure>_rms` over methods and conditions and `<measure>_difference_rms` over the
+        differences from E2E (None where nothing can be compared), and `<measure>_cells`, how many of the 35
+        means were there.
     """
     found: dict[str, Any] = {}
     for measure, key in MEASURES.items():

@@ -53,6 +53,14 @@ class Results:
         more = dict(self.description.get("more_conditions", ())).get(preset, ())
         return [*self.description["conditions"], *more]
 
+    def measures(self, preset: str) -> list[str]:
+        """Measures of success that all runs of a preset have, the strictest (0.1 m/s) first."""
+        scores = [
+            cell["scores"]["clean"] for (p, _), cells in self.cells.items() if p == preset for cell in cells
+        ]
+        known = [key for key in scores[0] if key.split("_")[0] == "success"] if scores else ["success"]
+        return [key for key in known if all(key in score for score in scores)]
+
     def planned(self, preset: str, method: str) -> int:
         """Runs that the study plans of a method."""
         return sum((j["preset"], j["method"]) == (preset, method) for j in self.description["jobs"])
@@ -114,6 +122,11 @@ class Results:
         if not all(row for group in groups for row in group):
             return None
         return better(*groups), *interval(better, *groups)
+
+
+def title_of(measure: str) -> str:
+    """A measure of success as a page calls it."""
+    return f"at {measure.removeprefix('success_') if measure != 'success' else '0.1'} m/s"
 
 
 def estimate(values: list[float]) -> Estimate | None:

@@ -130,8 +130,8 @@ def meaning(condition: Condition) -> str:
 def paper_study(quick: bool = False) -> Study:
     """The paper's simulation section, with baselines; quick: one small run of two methods.
 
-    Presets: `released`, the environment behind the paper's figures; `paper`, its text taken literally; `exact`,
-    that with balls that bounce as their numbers say.
+    Presets: `released`, the environment behind the paper's figures; `paper`, its text taken literally;
+    `exact`, that with balls that bounce as their numbers say.
     """
     noise = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
     recipe = TrainConfig(
