@@ -121,8 +121,8 @@ def _table(
 
 
 SIGHT = (
-    "What trackers do: correlated-k: noise of k sigma that keeps 0.8 of itself from step to step (AR(1), the "
-    "same standard deviation). dropout-k: k percent of the observations are missing, and the last one stands in."
+    "What trackers do: correlated-k: noise of k sigma that keeps 0.8 of itself from step to step (AR(1), "
+    "the same standard deviation). dropout-k: k percent of the observations are missing; the last stands in."
 )
 THROWS = (
     "delay-k: k ms from observation to action. ramp: a ball that leaves a ramp horizontally at this speed "
