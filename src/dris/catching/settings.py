@@ -160,7 +160,7 @@ TEXT = CatchingConfig(
     damping=(100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0),
     displacement=0.15,
     displacement_curve="square",
-    # A plate that can tilt less passes on less of the observation noise: docs/policies.md [design].
+    # A plate that can tilt less passes on less of the observation noise: docs/literal.md [design].
     max_tilt=0.25,
     workspace_around="home",
     # Nearly all poses in this box are reachable [design].
