@@ -218,26 +218,34 @@ def bench(
 
 
 def study(
-    what: tyro.conf.Positional[Literal["paper", "theory"]],
+    what: tyro.conf.Positional[Literal["paper", "theory", "distance"]],
     quick: bool = False,
     out: Path | None = None,
     work: Path = Path("runs/study"),
     workers: int = 1,
     ray: str | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
     """Run what is missing of a study. Interrupt at will; the same command goes on where it stopped.
 
     Args:
         what: paper: every figure of the paper's simulation section, with baselines; theory: what the paper's
-            Appendix B predicts of N, measured.
+            Appendix B predicts of N, measured; distance: how far the results that are there are from the
+            paper's 70 published means, by preset (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
         out: Folder of the results; by default results/paper or results/theory, with --quick runs/paper-quick
             or runs/theory-quick.
         work: Folder of the runs themselves.
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
+        json_file: Also write the distances to this file.
     """
     from dris.study.runner import paper_study, run_study
+
+    if what == "distance":
+        return _distance(out or Path("results/paper"), json_file)
+    if json_file is not None:
+        raise ValueError("--json is of `dris study distance`; other studies write to --out")
 
     edges.check_at_least_one(workers=workers)
     folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
@@ -259,6 +267,21 @@ def study(
     missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
     print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
     return 1 if failed else 0
+
+
+def _distance(folder: Path, json_file: Path | None) -> int:
+    """Print how far a study's results are from the paper's means."""
+    from dris.study.distance import distances, in_words
+    from dris.study.page import load_paper
+    from dris.study.results import load_results
+
+    edges.check_json(json_file)
+    found = distances(load_results(folder), load_paper())
+    for preset, values in found.items():
+        print(in_words(preset, values))
+    if json_file is not None:
+        write_atomically(json_file, to_json(found))
+    return 0
 
 
 def trials(

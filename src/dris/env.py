@@ -35,8 +35,8 @@ class EnvConfig:
     step: one error for all its instances, as a set of one has at deployment. Drawn for each instance, it
     would average out in the set's code."""
     noise_correlation: float = 0.0
-    """Correlation of the noise from one control step to the next: AR(1) of the same standard deviation, as the
-    errors of a tracker are."""
+    """Correlation of the noise from one control step to the next: AR(1) of the same standard deviation, as
+    the errors of a tracker are."""
     dropout: float = 0.0
     """Probability that an observation is missing; the last one then stands in for it. The first never is."""
     execution_error: float = 0.0

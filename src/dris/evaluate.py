@@ -30,7 +30,7 @@ class Condition:
         noise: Observation noise in multiples of the task's noise scale.
         execution_error: Half width of the uniform error on commands.
         delay_s: Time from observation to the moment its command acts [s].
-        noise_correlation: Of the noise from one control step to the next (AR(1), the same standard deviation).
+        noise_correlation: Of the noise from one control step to the next, an AR(1) of the same deviation.
         dropout: Probability that an observation is missing; the last one then stands in for it.
         domain: Ranges that differ from the training's, by parameter.
         task: Values of the task that differ from the training's, for `Task.changed`.

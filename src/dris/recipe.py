@@ -32,7 +32,7 @@ class PpoConfig:
     largest_gradient: float = 1.0
     weight_decay: float = 0.07
     """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
-    smooth policy passes on less observation noise: docs/policies.md."""
+    smooth policy passes on less observation noise: docs/literal.md."""
 
     decay_encoder: bool = False
     """Whether a learned encoder's weights decay, too. Off in the recipe, which was tuned with frozen ones."""

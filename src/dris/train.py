@@ -299,6 +299,7 @@ class Trainer:
             condition, agent = CONDITIONS[name], lambda task, sets: self.averaged
             score = evaluate(self.make_task, agent, condition, episodes, VALIDATION_SEED)
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
+            figures |= {f"{name}/{measure}": rate for measure, rate in score.other_successes.items()}
         if self.rank == 0 and self._score(figures) > self.best:
             self.best = self._score(figures)
             self._save_policy(self.folder / "best.safetensors", figures)

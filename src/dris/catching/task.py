@@ -136,7 +136,7 @@ class CatchingTask(Task):
         self._start_q[sets] = q
 
     def _meeting(self, thrown: Thrown) -> torch.Tensor:
-        """Joints [R, M] with which the plate stands where the balls arrive, its normal against their velocity.
+        """Joints [R, M] that put the plate where the balls arrive, its normal against their velocity.
 
         A place out of reach is met as nearly as the joint limits allow.
         """
@@ -233,8 +233,8 @@ class CatchingTask(Task):
     def contract(self) -> dict[str, Any]:
         """What actions mean and how the arm answers: a policy trained on other values will not catch.
 
-        Limits on speed and torque rate and the robot's start are left out: to try a policy inside them, or from
-        elsewhere, is a fair question.
+        Limits on speed and torque rate and the robot's start are left out: to try a policy inside them, or
+        from elsewhere, is a fair question.
         """
         arm = ("step_s", "mount", "home", "stiffness", "damping")
         action = ("displacement", "displacement_curve", "max_tilt")
