@@ -55,7 +55,9 @@ def test_what_is_missing_is_left_out_and_counted():
 
 
 def test_the_paper_publishes_seventy_means():
-    means = [published(load_paper(), key, m, c) for key in ("success", "reward") for m in FIVE for c in CONDITIONS]
+    means = [
+        published(load_paper(), key, m, c) for key in ("success", "reward") for m in FIVE for c in CONDITIONS
+    ]
     assert len(means) == 70 and None not in means
     assert published(load_paper(), "success", "e2e", "noise-2") == pytest.approx((0.471 + 0.609) / 2)
 
