@@ -26,6 +26,7 @@ ROOMS = [
     ["sim"],
     ["catching"],
     ["names"],
+    ["physx"],
     ["bench"],
     ["twin"],
     ["eyes"],

@@ -67,7 +67,7 @@ class CatchingTask(Task):
 
     def changed(self, **values: Any) -> CatchingTask:
         """The task with other values of its configuration."""
-        return CatchingTask(replace(self.config, **values))
+        return type(self)(replace(self.config, **values))
 
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""
