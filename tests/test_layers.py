@@ -29,8 +29,10 @@ ROOMS = [
     ["physx"],
     ["bench"],
     ["twin"],
+    ["worlds"],
     ["eyes"],
     ["study"],
+    ["outside"],
     ["trials"],
     ["cli"],
 ]

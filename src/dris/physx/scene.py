@@ -21,7 +21,7 @@ from dris.sim.model import SerialArm
 
 @dataclass(frozen=True)
 class PhysxConfig:
-    """How PhysX is stepped. Sources: [released] the laboratory's environment, [maniskill] its default there."""
+    """How PhysX is stepped. [released]: the laboratory's environment; [maniskill]: default of its simulator."""
 
     step_s: float = 0.01
     """Simulation step [s] [released]."""
@@ -124,7 +124,9 @@ class PhysxScene:
         for joint, target in zip(self._joints, np.clip(reference, self._low, self._high), strict=True):
             joint.set_drive_target(float(target))
 
-    def advance(self, steps: int, reference: np.ndarray | None = None, lead: np.ndarray | None = None) -> None:
+    def advance(
+        self, steps: int, reference: np.ndarray | None = None, lead: np.ndarray | None = None
+    ) -> None:
         """Let `steps` steps pass.
 
         Args:

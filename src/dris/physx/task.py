@@ -22,9 +22,10 @@ class PhysxTask(CatchingTask):
     def __init__(self, config: CatchingConfig | None = None, physx: PhysxConfig | None = None):
         super().__init__(config)
         if self.config.torque_rate is not None:
+            rate = f"{self.config.torque_rate:g} Nm/s"
             raise ValueError(
-                f"PhysX's drives know no limit on torque change, the task has {self.config.torque_rate} Nm/s: "
-                "take --world twin, or CatchingConfig(torque_rate=None)"
+                f"PhysX's drives know no limit on torque change, the task has {rate}: take --world twin, or "
+                "CatchingConfig(torque_rate=None)"
             )
         load_sapien()
         self.physx = physx or PhysxConfig()
