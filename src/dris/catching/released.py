@@ -25,8 +25,8 @@ from dris.env import Observation
 PER_ACTION_M, PER_ACTION_RAD = 0.025, 0.3
 """Displacement [m] and tilt [rad] per unit of the action."""
 TASK = {"displacement": 0.25, "max_tilt": 0.75}
-"""Of the task it acts on, wide enough: it asks for up to 0.23 m, and for more tilt in 0.02 % of its actions (1 %
-at 4 sigma); a task's tilt stays below pi/4."""
+"""Of the task it acts on: wide enough but for 0.02 % of its actions (1 % at 4 sigma), which ask for more
+tilt; a task's tilt must stay below pi/4. Its largest displacement is 0.23 m."""
 WHERE = "examples/samplers/catching/ckpts of github.com/Rice-RobotPI-Lab/ManiDreams"
 
 Shapes = dict[str, tuple[int, ...]]

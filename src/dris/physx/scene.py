@@ -21,7 +21,7 @@ from dris.sim.model import SerialArm
 
 @dataclass(frozen=True)
 class PhysxConfig:
-    """How PhysX is stepped. [released]: the laboratory's environment; [maniskill]: default of its simulator."""
+    """How PhysX is stepped. [released]: in the laboratory's environment; [maniskill]: default of ManiSkill."""
 
     step_s: float = 0.01
     """Simulation step [s] [released]."""
@@ -29,7 +29,9 @@ class PhysxConfig:
     """[kg/m3] [released]: 57 mg at a radius of 3 cm, so that a ball does not disturb the arm. SAPIEN makes no
     moment of inertia smaller than 1e-6 kg m2, fifty times that of this ball: it slides and hardly spins."""
     contact_offset: float = 0.02
-    """Distance at which contacts are made ready, of each of the two [m] [maniskill]."""
+    """Distance at which contacts are made ready, of each of the two [m] [maniskill]. There is no other guard
+    against tunnelling: a ball of 2 cm can pass through the plate if it moves further than 6.5 cm in a step
+    (the two offsets, its radius and half the plate); at half the offset many balls do."""
     position_iterations: int = 15
     """Of the solver [maniskill]."""
     velocity_iterations: int = 1
@@ -155,7 +157,7 @@ class PhysxScene:
     @property
     def ball_positions(self) -> np.ndarray:
         """[N, 3] centres of the balls [m]."""
-        return np.array([ball.pose.p for ball in self._balls])
+        return np.array([ball.entity_pose.p for ball in self._balls])
 
     @property
     def ball_velocities(self) -> np.ndarray:
