@@ -144,6 +144,6 @@ def test_other_files_are_refused_in_one_line(files, tmp_path):
             load_released(*arguments)
         assert message in str(refused.value) and "ManiDreams" in str(refused.value)
     with pytest.raises(ValueError, match=r"conv3\.weight"):
-        released(wider, policy)
+        released(wider, policy, ("training",))
     with pytest.raises(ValueError, match="not 'delay-20'"):
-        released(encoder, policy, conditions=("delay-20",))
+        released(encoder, policy, ("twin",), ("delay-20",))

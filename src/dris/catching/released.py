@@ -25,7 +25,7 @@ from dris.env import Observation
 PER_ACTION_M, PER_ACTION_RAD = 0.025, 0.3
 """Displacement [m] and tilt [rad] per unit of the action."""
 TASK = {"displacement": 0.25, "max_tilt": 0.75}
-"""Of the task it acts on: wide enough but for 0.02 % of its actions (1 % at 4 sigma), which ask for more
+"""Of the task it acts on: wide enough but for 0.01 % of its actions (1 % at 4 sigma), which ask for more
 tilt; a task's tilt must stay below pi/4. Its largest displacement is 0.23 m."""
 WHERE = "examples/samplers/catching/ckpts of github.com/Rice-RobotPI-Lab/ManiDreams"
 

@@ -21,7 +21,7 @@ from dris.sim.model import SerialArm
 
 @dataclass(frozen=True)
 class PhysxConfig:
-    """How PhysX is stepped. [released]: in the laboratory's environment; [maniskill]: default of ManiSkill."""
+    """How PhysX is stepped. [released]: by the laboratory's environment; [maniskill]: by default there."""
 
     step_s: float = 0.01
     """Simulation step [s] [released]."""
