@@ -32,7 +32,7 @@ def task_file(folder, source):
     return file
 
 
-VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "report")
+VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "released", "report")
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
@@ -170,7 +170,10 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         (("evaluate",), "name at least one of policies"),
         (("evaluate", "still", "--episodes", 0), "episodes must be at least 1"),
         (("evaluate", "still", "--drive", "fci"), "add --world twin"),
-        (("evaluate", "still", "--world", "twin", "--conditions", "execution"), "noise alone"),
+        (
+            ("evaluate", "still", "--world", "twin", "--conditions", "delay-20"),
+            "take --world training or physx",
+        ),
         (("train", "--noise", "nan"), "noise must be 0 or more"),
         (("train", "--noise", -1), "noise must be 0 or more"),
         (("train", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),

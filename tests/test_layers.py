@@ -26,10 +26,13 @@ ROOMS = [
     ["sim"],
     ["catching"],
     ["names"],
+    ["physx"],
     ["bench"],
     ["twin"],
+    ["worlds"],
     ["eyes"],
     ["study"],
+    ["outside"],
     ["trials"],
     ["cli"],
 ]

@@ -17,19 +17,19 @@ from dris.evaluate import EVALUATION_SEED
 from dris.names import (
     CATCHING,
     agent_maker,
-    check_conditions,
     glossary,
     in_words,
     load_task,
     policy_file,
-    score,
     task_maker,
 )
+from dris.outside import released
 from dris.recipe import TrainConfig
 from dris.runs import load_checkpoint, read_json, to_json, write_atomically
 from dris.runtime import draw_without_screen
 from dris.trials.config import TrialsConfig
 from dris.twin import Drive
+from dris.worlds import World, check_world, score_in
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="released")
 PAPER_TRIALS = TrialsConfig()
@@ -89,7 +89,7 @@ def evaluate(
     conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
-    world: Literal["training", "twin"] = "training",
+    world: World = "training",
     drive: Drive = "ideal",
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -103,8 +103,8 @@ def evaluate(
             -noise-2), worst-case (a grid over the domain).
         episodes: Episodes per policy and condition.
         seed: Seed of the episodes; by default one that training never uses.
-        world: twin: the same throws in both worlds, with perfect sight and noise at most; some 5 episodes a
-            second, so ask for fewer.
+        world: twin or physx (needs the extra physx): the same throws there and in training, with perfect
+            sight; some 5 and 50 episodes a second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; jumping: with
             friction and latency; fci: and 1000 Nm/s; identified: and gains fitted to that.
         json_file: Also write the scores to this file.
@@ -113,22 +113,12 @@ def evaluate(
     edges.check_named(policies=policies, conditions=conditions)
     edges.check_seed(seed)
     edges.check_json(json_file)
-    check_conditions(conditions)
-    if world == "twin":
-        from dris.twin.compare import noise_of, score_in_twin
-
-        for condition in conditions:
-            noise_of(condition)
-    elif drive != "ideal":
-        raise ValueError("--drive is the twin's: add --world twin")
+    check_world(world, conditions, drive)
     agents = {name: agent_maker(name) for name in policies}
     rows = []
     for name, (make_task, make_agent) in agents.items():
         for condition in conditions:
-            if world == "twin":
-                row = score_in_twin(name, condition, episodes, seed, drive)
-            else:
-                row = score(make_task, make_agent, condition, episodes, seed)
+            row = score_in(world, make_task, make_agent, condition, episodes, seed, drive)
             rows.append({"policy": name, **row})
             print(f"{name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:
@@ -358,6 +348,7 @@ def main() -> None:
         "bench": bench,
         "study": study,
         "trials": trials,
+        "released": released,
         "report": report,
     }
     try:

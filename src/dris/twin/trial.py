@@ -16,6 +16,7 @@ from dris.catching.settings import GRAVITY, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.evaluate import Agent
 from dris.names import agent_maker
+from dris.task import Task
 from dris.twin.control import Controller, Decision
 from dris.twin.drives import drive
 from dris.twin.lab import PLATE_HALF
@@ -31,6 +32,8 @@ GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
 WATCH_TICKS = 5
 """Arrival and loss are looked for every so many milliseconds."""
+_EXECUTION = 1
+"""Tells the seed of execution errors from the launch's."""
 
 
 class Sight(Protocol):
@@ -128,12 +131,20 @@ Player = tuple[CatchingConfig, Callable[[], Agent]]
 
 def make_player(name: str, duration_s: float = TRIAL_S) -> Player:
     """A policy by its name, for trials of a length."""
-    make_task, maker = agent_maker(name)
+    return player_of(*agent_maker(name), duration_s)
+
+
+def player_of(make_task: Callable[[], Task], make_agent: Callable[..., Agent], duration_s: float) -> Player:
+    """An agent and the task it was made for, for trials of a length.
+
+    Raises:
+        ValueError: The task is another.
+    """
     task = make_task()
     if not isinstance(task, CatchingTask):
-        raise ValueError(f"'{name}' was trained on {type(task).__name__}; the twin catches")
+        raise ValueError(f"the policy was trained on {type(task).__name__}; the twin catches")
     longer = task.changed(horizon=math.ceil(duration_s / task.step_s) + 1)  # VelTrack counts its steps
-    return task.config, lambda: maker(longer, 1)
+    return task.config, lambda: make_agent(longer, 1)
 
 
 def run_trial(
@@ -145,6 +156,8 @@ def run_trial(
     sight: Sight | None = None,
     duration_s: float = TRIAL_S,
     watch: Callable[[Twin, Sight], None] | None = None,
+    execution_error: float = 0.0,
+    until_lost: bool = True,
 ) -> Trial:
     """One trial.
 
@@ -160,6 +173,8 @@ def run_trial(
         sight: How the thing is seen; the truth otherwise.
         duration_s: From the beginning to the end [s].
         watch: Called after every millisecond, for videos.
+        execution_error: Half width of the uniform error on every reference [rad].
+        until_lost: Whether a trial ends when the thing is lost.
 
     Raises:
         ValueError: The twin holds its plate another way than the policy was trained with.
@@ -173,8 +188,9 @@ def run_trial(
         )
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
-    loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
-    while not loop.ended(duration_s):
+    controller = Controller(agent_of(), config, lambda: twin.time_s)
+    loop = _Loop(twin, sight, controller, config, execution_error, seed)
+    while not loop.ended(duration_s, until_lost):
         if loop.began is None and loop.may_begin(lead_s):
             loop.began = twin.ticks
         if loop.began is not None and loop.controller.due():
@@ -191,8 +207,18 @@ def run_trial(
 class _Loop:
     """The memory of one trial."""
 
-    def __init__(self, twin: Twin, sight: Sight, controller: Controller, config: CatchingConfig):
+    def __init__(
+        self,
+        twin: Twin,
+        sight: Sight,
+        controller: Controller,
+        config: CatchingConfig,
+        execution_error: float,
+        seed: int,
+    ):
         self.twin, self.sight, self.controller, self._config = twin, sight, controller, config
+        self._execution_error = execution_error
+        self._generator = np.random.default_rng((seed, _EXECUTION))
         self.began: int | None = None
         self.settled = False
         self._blind = 0
@@ -201,13 +227,13 @@ class _Loop:
         self._decisions: list[Decision] = []
         self._plate = twin.state().plate_position
 
-    def ended(self, duration_s: float) -> bool:
-        """Whether time is up, the thing lost, or nothing came."""
+    def ended(self, duration_s: float, until_lost: bool) -> bool:
+        """Whether time is up, the thing lost (if that ends a trial), or nothing came."""
         if self.began is not None and self.twin.ticks - self.began >= round(duration_s / TICK_S):
             return True
         if self.began is None and self.twin.time_s > GIVE_UP_S:
             return True
-        if self.twin.ticks % WATCH_TICKS:
+        if not until_lost or self.twin.ticks % WATCH_TICKS:
             return False
         state = self.twin.state()
         # What rises below the plate before the robot begins has only just been thrown.
@@ -240,7 +266,8 @@ class _Loop:
         self._errors.append((position, speed))
         decision = self.controller.step(*seen, state.q)
         self._decisions.append(decision)
-        self.twin.set_reference(decision.joints)
+        width = self._execution_error
+        self.twin.set_reference(decision.joints + self._generator.uniform(-width, width, len(state.q)))
 
     def outcome(self) -> Trial:
         """Judge."""
@@ -263,12 +290,12 @@ class _Loop:
         )
 
 
-def is_settled(state: State, thing: Thing, config: CatchingConfig) -> bool:
-    """The training's success: on the disc inside the plate, and slow."""
+def is_settled(state: State, thing: Thing, config: CatchingConfig, slower_than: float | None = None) -> bool:
+    """The training's success: on the disc inside the plate, and slow [m/s], by default as the task has it."""
     speed = float(np.linalg.norm(state.thing_velocity))
     across = (state.plate_rotation.T @ (state.thing_position - state.plate_position))[:2]
     inside = state.on_plate(thing.reach, config.success_gap) and float(np.hypot(*across)) <= PLATE_HALF
-    return inside and speed < config.success_speed
+    return inside and speed < (config.success_speed if slower_than is None else slower_than)
 
 
 def is_lost(state: State) -> bool:
