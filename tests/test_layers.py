@@ -34,6 +34,7 @@ ROOMS = [
     ["study"],
     ["outside"],
     ["trials"],
+    ["cli_experiments"],
     ["cli"],
 ]
 CORE = {
