@@ -21,7 +21,7 @@ from dris.edges import check_extra
 from dris.evaluate import Condition
 from dris.load import load_policy
 from dris.names import CATCHING, WORST_CASE, conditions, score, task_maker
-from dris.recipe import TrainConfig
+from dris.recipe import LITERAL_PPO, PpoConfig, TrainConfig
 from dris.runs import locked, read_json, read_metrics, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.train import Trainer
@@ -82,6 +82,8 @@ class Study:
     """That every run is scored under,"""
     more_conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """and those of a preset alone."""
+    tuned_apart: tuple[tuple[str, PpoConfig], ...] = ()
+    """How the policies of some presets learn, where that was tuned apart from the others."""
     episodes: int = 2000
     """Per run and condition."""
     seed: int = STUDY_SEED
@@ -89,11 +91,16 @@ class Study:
 
     def config(self, job: Job) -> TrainConfig:
         """The recipe of a job."""
-        changes = dict(METHODS[job.method])
+        recipe, changes = self.recipe_of(job), dict(METHODS[job.method])
         for part in ("policy", "encoder", "ppo"):
             if part in changes:
-                changes[part] = replace(getattr(self.recipe, part), **changes[part])
-        return replace(self.recipe, preset=job.preset, seed=job.seed, **changes)
+                changes[part] = replace(getattr(recipe, part), **changes[part])
+        return replace(recipe, **changes)
+
+    def recipe_of(self, job: Job) -> TrainConfig:
+        """What all methods of a job's preset and seed have in common."""
+        ppo = dict(self.tuned_apart).get(job.preset, self.recipe.ppo)
+        return replace(self.recipe, preset=job.preset, seed=job.seed, ppo=ppo)
 
     def conditions_of(self, preset: str) -> tuple[str, ...]:
         """All that a run of a preset is scored under."""
@@ -160,7 +167,8 @@ def paper_study(quick: bool = False) -> Study:
     jobs += tuple(Job(method, "paper", 3) for method in noisy)
     sight = tuple(f"correlated-{k}" for k in (1, 2, 3, 4)) + ("dropout-20", "dropout-40")
     scored = (*noise, *shifts, *ramps, WORST_CASE)
-    return Study("paper", recipe, jobs, scored, more_conditions=(("released", sight),))
+    literal = tuple((preset, LITERAL_PPO) for preset in ("paper", "exact"))
+    return Study("paper", recipe, jobs, scored, more_conditions=(("released", sight),), tuned_apart=literal)
 
 
 def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
@@ -169,7 +177,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     make_task = task_maker(config.task, config.preset)
     if config.policy.encoder == "frozen":
         source = work / "encoders" / f"{job.preset}-{config.encoder.pooling}-{job.seed}"
-        donor = replace(study.recipe, preset=job.preset, seed=job.seed, encoder=config.encoder)
+        donor = replace(study.recipe_of(job), encoder=config.encoder)
         with locked(source.with_name(f"{source.name}.lock"), wait=True):  # jobs of one seed share it
             for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
                 pass
@@ -218,7 +226,7 @@ def run_study(
     if ray is not None:
         check_extra("ray", "cluster")
         _check_answers(ray)
-    description = json.loads(to_json(asdict(study) | {"recipe": None}))
+    description = json.loads(to_json(asdict(study) | {"recipe": None, "tuned_apart": None}))
     file = out / "study.json"
     if file.exists() and (other := read_json(file)["name"]) != study.name:
         raise ValueError(f"{out} holds the study '{other}', not '{study.name}': choose another folder")
