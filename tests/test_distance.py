@@ -6,7 +6,7 @@ import math
 import pytest
 
 from dris.cli import study
-from dris.study.distance import distance, distances, published
+from dris.study.distance import distance, distances, outside_distance, published
 from dris.study.page import load_paper
 from dris.study.results import FIVE, NOISE, Results
 
@@ -52,6 +52,15 @@ def test_what_is_missing_is_left_out_and_counted():
     assert found["success_cells"] == 28 and found["success_rms"] == pytest.approx(0.3)
     assert found["success_difference_rms"] is None  # no E2E to differ from
     assert found["success_0.2_rms"] is None and found["success_0.2_cells"] == 0
+
+
+def test_the_outside_check_is_held_against_the_row_of_dris_200_in_one_world():
+    row = {"success": 0.4, "success_0.2": 0.6, "reward": 0.5}
+    rows = [{"world": "training", "condition": c, **row} for c in ("clean", "noise-2")]
+    rows.append({"world": "twin", "condition": "clean", **row, "success": 9.0})
+    found = outside_distance(rows, flat(0.5))
+    assert found["success_rms"] == pytest.approx(0.1) and found["success_0.2_rms"] == pytest.approx(0.1)
+    assert found["reward_rms"] == pytest.approx(0.0) and found["reward_cells"] == 2
 
 
 def test_the_paper_publishes_seventy_means():

@@ -109,12 +109,13 @@ def study(
 
 def _distance(folder: Path, json_file: Path | None) -> int:
     """Print how far a study's results are from the paper's means."""
-    from dris.study.distance import distances, in_words
+    from dris.study.distance import distances, in_words, outside_file
     from dris.study.page import load_paper
     from dris.study.results import load_results
 
     edges.check_json(json_file)
-    found = distances(load_results(folder), load_paper())
+    found = distances(load_results(folder), load_paper(), outside_file(folder))
+    print("root mean square of our means minus the paper's:")
     for preset, values in found.items():
         print(in_words(preset, values))
     if json_file is not None:

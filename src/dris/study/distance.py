@@ -8,14 +8,25 @@ its claims are about: DRIS with N instances minus E2E.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
+from dris.runs import read_json
 from dris.study.results import FIVE, NOISE, Results, estimate
 
 PUBLISHED = (*NOISE, "execution", "restitution")
 """Conditions of the paper's figures."""
 MEASURES = {"success": "success", "success_0.2": "success", "reward": "reward"}
 """Ours, and which of the paper's values it is compared with: success is told at 0.1 m/s and at 0.2 m/s."""
+
+
+OUTSIDE = "released, the laboratory's policy"
+"""Name of the outside check among the presets: the environment without our training."""
+
+
+def outside_file(folder: Path) -> Path:
+    """Where the outside check's figures lie, from a study's folder."""
+    return folder.parent / "released" / "outside.json"
 
 
 def published(paper: dict[str, Any], key: str, method: str, condition: str) -> float | None:
@@ -56,14 +67,45 @@ def distance(results: Results, paper: dict[str, Any], preset: str) -> dict[str, 
     return found
 
 
+def outside_distance(rows: list[dict[str, Any]], paper: dict[str, Any]) -> dict[str, Any]:
+    """The same for the laboratory's own policy in the training world, against the paper's row of DRIS-200.
+
+    Args:
+        rows: Of `dris released --json`.
+        paper: The paper's own values.
+    """
+    found: dict[str, Any] = {}
+    for measure, key in MEASURES.items():
+        off = [
+            row[measure] - theirs
+            for row in rows
+            if row["world"] == "training"
+            and (theirs := published(paper, key, "dris-200", row["condition"])) is not None
+        ]
+        found |= {f"{measure}_rms": _rms(off), f"{measure}_difference_rms": None}
+        found[f"{measure}_cells"] = len(off)
+    return found
+
+
 def _rms(values: list[float]) -> float | None:
     return math.sqrt(sum(value**2 for value in values) / len(values)) if values else None
 
 
-def distances(results: Results, paper: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The distance of every preset that has runs."""
+def distances(
+    results: Results, paper: dict[str, Any], outside: Path | None = None
+) -> dict[str, dict[str, Any]]:
+    """The distance of every preset that has runs, and of the outside check if its file is there.
+
+    Args:
+        results: Of the study.
+        paper: The paper's own values.
+        outside: File of `dris released --json`.
+    """
     presets = [p for p in results.presets() if any(preset == p for preset, _ in results.cells)]
-    return {preset: distance(results, paper, preset) for preset in presets}
+    found = {preset: distance(results, paper, preset) for preset in presets}
+    if outside is not None and outside.exists():
+        found[OUTSIDE] = outside_distance(read_json(outside)["rows"], paper)
+    return found
 
 
 def in_words(name: str, found: dict[str, Any]) -> str:
@@ -74,7 +116,7 @@ def in_words(name: str, found: dict[str, Any]) -> str:
         for measure in MEASURES
         if found[f"{measure}_rms"] is not None
     ]
-    return f"{name:<10} rms distance: {', '.join(parts)}"
+    return f"{name}: {', '.join(parts)}"
 
 
 def _shown(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from dris.report import STYLE
 from dris.runs import write_atomically
 from dris.study.claims_page import ask, claims_part
-from dris.study.distance import MEASURES, distances
+from dris.study.distance import MEASURES, distances, outside_file
 from dris.study.figures import claims_figure
 from dris.study.preset_page import cost_part, preset_part
 from dris.study.results import Results, estimate, load_results, title_of
@@ -44,7 +44,7 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
         _introduction(results),
         "<h2>The paper's claims</h2>",
         *claims_part(ask(results, (first,)), paper),
-        *_distance_part(results, paper),
+        *_distance_part(results, paper, outside_file(folder)),
         "<h2>All figures</h2>",
         *preset_part(results, first, paper, out),
     ]
@@ -101,15 +101,17 @@ def _introduction(results: Results) -> str:
     )
 
 
-def _distance_part(results: Results, paper: dict[str, Any]) -> list[str]:
+def _distance_part(results: Results, paper: dict[str, Any], outside: Path) -> list[str]:
     """The distance to the paper, by preset."""
     if not paper:
         return []
     heads = "".join(f"<th>{'reward' if m == 'reward' else f'success {title_of(m)}'}" for m in MEASURES)
     lines = [f"<table><tr><th>preset<th>of<th>cells{heads}"]
-    for preset, found in distances(results, paper).items():
+    for preset, found in distances(results, paper, outside).items():
         for what, suffix in (("means", "rms"), ("DRIS minus E2E", "difference_rms")):
             values = [found[f"{measure}_{suffix}"] for measure in MEASURES]
+            if not any(values):
+                continue
             shown = "".join("<td>&ndash;" if value is None else f"<td>{value:.3f}" for value in values)
             lines.append(f"<tr><td>{preset}<td>{what}<td>{found['reward_cells']} of 35{shown}")
     return [
