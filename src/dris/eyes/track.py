@@ -15,7 +15,7 @@ import numpy as np
 
 from dris.eyes.camera import Array, Rig
 from dris.eyes.detect import Detection
-from dris.eyes.motion import GRAVITY_IN_BASE, NONE, Anchor, Arrival, Motion, arrival_of, fit_motion
+from dris.eyes.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
 from dris.eyes.plate import Plate, across_impact, impact_time
 from dris.eyes.triangulate import Sight, sight_of
 
@@ -321,4 +321,4 @@ class BallTracker:
         if self.phase != "flight" or self._motion is None:
             return None
         whole = fit_motion(self._sights, GRAVITY_IN_BASE, self.config.sigma_px)
-        return arrival_of(whole or self._motion, height_m)
+        return arrival_of(whole or self._motion, height_m, self.config.sigma_px)

@@ -183,7 +183,8 @@ def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
     twin.reset(object_, launch, seed)
     sight = None if config.sight == "perfect" else CameraSight(twin, object_, seed=seed)
     found = run_trial(player, object_, launch, seed, twin, sight)
-    return {key: value for key, value in vars(found).items() if key not in _LONG}
+    outcome = {key: value for key, value in vars(found).items() if key not in _LONG}
+    return outcome | {"approach": None if found.approach is None else asdict(found.approach)}
 
 
 @lru_cache(maxsize=1)

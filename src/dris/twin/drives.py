@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-from dris.catching.settings import CatchingConfig
+from dris.catching.settings import TEXT, CatchingConfig
 from dris.twin import Drive
 from dris.twin.lab import LabConfig
 from dris.twin.twin import TwinConfig
@@ -22,8 +22,10 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     ideal: nothing but contact, coupling and the control path differs from the training world.
     jumping: joint friction, latency and air; torques may still jump, as in the paper's simulation.
     fci: FCI's limit of 1000 Nm/s as well, with the gains of the training.
-    identified: that limit, with gains that were fitted to the training world's answer, as the paper did; a
-    policy that was trained inside the limit keeps its own.
+    identified: that limit, with gains that were fitted to the training world's answer, as the paper did. The
+    fit is of the stiff gains of preset `paper` and serves policies that were trained with these; any other
+    policy was trained inside the limit or with gains soft enough for it (presets `robot` and `released`) and
+    keeps its own.
 
     Raises:
         ValueError: There is none; the message lists those there are.
@@ -41,7 +43,8 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         return replace(own, lab=still, torque_rate=task.torque_rate, latency_s=0.0)
     if name == "jumping":
         return replace(own, torque_rate=None)
-    if name == "fci" or (name == "identified" and task.torque_rate is not None):
+    fitted = (task.stiffness, task.damping, task.torque_rate) == (TEXT.stiffness, TEXT.damping, None)
+    if name == "fci" or (name == "identified" and not fitted):
         return own
     if name == "identified":
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)

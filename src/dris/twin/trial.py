@@ -1,4 +1,4 @@
-"""One trial: see the thing, wait for the moment, act at 20 Hz, judge.
+"""One trial: see the thing, go where it will arrive, wait for the moment, act at 20 Hz, judge.
 
 How the thing is seen is a value handed in (`Sight`): the truth here, cameras in `dris.trials.sight`.
 """
@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from dris.catching.approach import Approach, Outcome
+from dris.catching.arrival import Arrival, sinks_in
 from dris.catching.settings import GRAVITY, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.evaluate import Agent
@@ -20,7 +22,7 @@ from dris.twin.control import Controller, Decision
 from dris.twin.lab import PLATE_HALF
 from dris.twin.launch import Laid, Launch, Placed
 from dris.twin.objects import Thing
-from dris.twin.twin import TICK_S, State, Twin
+from dris.twin.twin import FCI_TORQUE_RATE, TICK_S, State, Twin
 
 TRIAL_S = 10.0
 """A catch counts if the thing is still on the plate this long after the robot began [paper]."""
@@ -46,6 +48,9 @@ class Sight(Protocol):
 
     def arrives_in(self, twin: Twin) -> float | None:
         """Time until the thing is at the plate's height [s], or None if that is not known."""
+
+    def arrival(self, twin: Twin, height_m: float) -> Arrival | None:
+        """When and where the thing's centre sinks to a height, or None if that is not known."""
 
     @property
     def found_share(self) -> float:
@@ -87,9 +92,36 @@ class PerfectSight:
         """By free fall; infinite if it never will."""
         state = twin.state()
         drop = float(state.thing_position[2] - twin.thing.radius - state.plate_position[2])
-        rise = float(state.thing_velocity[2])
-        square = rise**2 + 2 * GRAVITY * drop
-        return math.inf if square < 0 else (rise + math.sqrt(square)) / GRAVITY
+        left_s = sinks_in(drop, float(state.thing_velocity[2]))
+        return math.inf if left_s is None else left_s
+
+    def arrival(self, twin: Twin, height_m: float) -> Arrival | None:
+        """By free fall from the true state, once nothing touches the thing."""
+        if twin.touched:
+            return None
+        state = twin.state()
+        position, velocity = state.thing_position, state.thing_velocity
+        left_s = sinks_in(float(position[2]) - height_m, float(velocity[2]))
+        if left_s is None:
+            return None
+        after = velocity - (0.0, 0.0, GRAVITY * left_s)
+        return Arrival(state.time_s + left_s, position + 0.5 * (velocity + after) * left_s, after)
+
+
+@dataclass(frozen=True)
+class Approached:
+    """What became of an approach."""
+
+    outcome: Outcome
+    """At the end of it."""
+    changes: list[tuple[float, str]]
+    """When the outcome changed [s since the launch], and to what, with the reason."""
+    place_error: float | None
+    """At the hand-over, the plate's centre from where the ball is expected [m]; None if the policy never took over."""
+    facing_error: float | None
+    """Angle of its normal from the estimated velocity [rad]."""
+    speed_share: float
+    """Fastest joint until then as a share of its FCI speed limit."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +146,14 @@ class Trial:
     """RMS of the seen velocity [m/s]."""
     speed_share: float
     """Fastest joint as a share of its FCI speed limit; above 1 the real robot would have stopped."""
+    torque_share: float
+    """Largest torque that the law asked for, as a share of the joint's limit."""
+    torque_rate_share: float
+    """Largest change of torque that it asked for in a millisecond, as a share of FCI's 1000 Nm/s."""
     limited_share: float
     """Share of ticks in which a torque or its rate was cut."""
+    approach: Approached | None
+    """What became of the approach; None if there was none to make."""
     decisions: list[Decision] = field(repr=False)
     states: list[State] = field(repr=False)
     """At every control step, before it is taken, and at the end."""
@@ -147,8 +185,9 @@ def run_trial(
 ) -> Trial:
     """One trial.
 
-    The robot begins when the thing is as far from arriving as the policy was trained to see it first (the
-    middle of `lead_s`), or at once if it lies on the plate or was placed.
+    The policy begins when the thing is as far from arriving as it was trained to see it first (the middle of
+    `lead_s`), or at once if it lies on the plate or was placed. One that was trained to begin at the arrival
+    is brought there before: see `dris.catching.approach`.
 
     Args:
         player: Name of a policy, or what `make_player` returns (faster for many trials).
@@ -165,9 +204,13 @@ def run_trial(
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
     loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
+    if lead_s is not None and config.start == "arrival":
+        loop.approach = Approach(config, twin.kinematics)
     while not loop.ended(duration_s):
+        if loop.began is None and loop.approach is not None:
+            loop.go(loop.approach)
         if loop.began is None and loop.may_begin(lead_s):
-            loop.began = twin.ticks
+            loop.begin()
         if loop.began is not None and loop.controller.due():
             loop.step()
         twin.advance(1)
@@ -184,6 +227,8 @@ class _Loop:
 
     def __init__(self, twin: Twin, sight: Sight, controller: Controller, config: CatchingConfig):
         self.twin, self.sight, self.controller, self._config = twin, sight, controller, config
+        self.approach: Approach | None = None
+        self._approached: Approached | None = None
         self.began: int | None = None
         self.settled = False
         self._blind = 0
@@ -206,13 +251,41 @@ class _Loop:
 
     def may_begin(self, lead_s: float | None) -> bool:
         """Whether the thing is as near as the policy was trained to see it first; None: if it is seen."""
-        if lead_s is not None:
+        if self.approach is not None:
+            if not self.approach.due(self.twin.time_s):
+                return False
+        elif lead_s is not None:
             if self.twin.ticks % WATCH_TICKS:
                 return False
             left = self.sight.arrives_in(self.twin)
             if left is None or left > lead_s:
                 return False
         return self.sight.ball(self.twin) is not None
+
+    def go(self, approach: Approach) -> None:
+        """One tick of the approach."""
+        twin = self.twin
+        if twin.ticks % WATCH_TICKS == 0:
+            height = float(twin.kinematics.home_position[2])
+            approach.update(self.sight.arrival(twin, height), twin.time_s)
+        twin.set_reference(approach.reference(twin.time_s))
+
+    def begin(self) -> None:
+        """Hand over to the policy."""
+        self.began = self.twin.ticks
+        if self.approach is not None:
+            self._approached = self._judge(self.approach)
+
+    def _judge(self, approach: Approach) -> Approached:
+        """How the approach stands now."""
+        state, place, facing = self.twin.state(), None, None
+        if self.began is not None and approach.arrival is not None:
+            place = float(np.linalg.norm(state.plate_position - approach.arrival.ball_in_base))
+            velocity = approach.arrival.velocity_in_base
+            cosine = -float(state.plate_rotation[:, 2] @ velocity) / float(np.linalg.norm(velocity))
+            facing = math.acos(min(cosine, 1.0))
+        speed = float((self.twin.fastest / self.twin.speed_limit).max())
+        return Approached(approach.outcome, approach.changes, place, facing, speed)
 
     def step(self) -> None:
         """One control step; without a valid state the last reference stays."""
@@ -237,6 +310,8 @@ class _Loop:
         """Judge."""
         twin, state = self.twin, self.twin.state()
         lost = is_lost(state)
+        if self.approach is not None and self._approached is None:
+            self._approached = self._judge(self.approach)
         errors = np.sqrt(np.mean(np.square(self._errors), axis=0)).tolist() if self._errors else (None, None)
         return Trial(
             caught=self.began is not None and not lost and state.on_plate(twin.thing.reach),
@@ -248,7 +323,10 @@ class _Loop:
             position_error=errors[0],
             velocity_error=errors[1],
             speed_share=float((twin.fastest / twin.speed_limit).max()),
+            torque_share=float((twin.largest_torque / twin.torque_limit).max()),
+            torque_rate_share=float(twin.largest_rate.max() / FCI_TORQUE_RATE),
             limited_share=twin.limited_ticks / max(twin.ticks, 1),
+            approach=self._approached,
             decisions=self._decisions,
             states=[*self._states, state],
         )
