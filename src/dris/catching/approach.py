@@ -108,6 +108,7 @@ class Approach:
         self._stiffness, self._damping = np.array(config.stiffness), np.array(config.damping)
         self.lead_s = sum(config.lead_s) / 2
         """The policy takes over so long before the arrival: the middle of what it was trained for."""
+        self._near_rad = 2 * config.joint_noise  # as near as the starts that the policy was trained with
         joints = len(config.home)
         self._planner, self._input = Ruckig(joints), InputParameter(joints)
         self._input.max_velocity = list(limits.speed_share * kinematics.speed_limit)
@@ -143,8 +144,10 @@ class Approach:
             return self._refuse("out of reach", f"no pose of the arm meets the ball at {place}", now_s)
         self.arrival = arrival
         self._go(joints, now_s)
-        left = arrival.time_s - self.lead_s - self._end_s()
-        return self._say("going", "", now_s) if left >= 0 else self._say("late", "too little time", now_s)
+        left = float(np.abs(self.desired(max(arrival.time_s - self.lead_s, now_s))[0] - joints).max())
+        if left > self._near_rad:
+            return self._say("late", f"{left:.2f} rad from there when the policy takes over", now_s)
+        return self._say("going", "", now_s)
 
     def due(self, now_s: float) -> bool:
         """Whether it is time for the policy to take over."""
@@ -206,10 +209,6 @@ class Approach:
             self.changes.append((now_s, f"{outcome}: {reason}" if reason else outcome))
         self.outcome = outcome
         return outcome
-
-    def _end_s(self) -> float:
-        """When the present plan is carried out [s]."""
-        return self._since_s + (self._trajectory.duration if self._trajectory is not None else 0.0)
 
     def _go(self, joints: np.ndarray, now_s: float) -> None:
         """Plan to rest at joints [M] from where the present plan has the arm."""

@@ -51,6 +51,9 @@ class TwinConfig:
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law drives at: position errors count no further than
     D / K times that speed. None: without such a limit."""
+    error_rate: float | None = None
+    """Share of FCI's torque rate at which K times the position error may change: a reference that jumps then
+    does not make the law ask for a torque that does. None: without such a limit."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -121,6 +124,8 @@ class Twin:
         self._lead = self.kinematics.largest_error(
             self.config.joint_speed, self.config.stiffness, self.config.damping
         )
+        share = self.config.error_rate
+        self._slew = np.inf if share is None else share * FCI_TORQUE_RATE * TICK_S / self._gains[0]
         self._built: tuple[Thing, RampShape | None] | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
 
@@ -146,6 +151,7 @@ class Twin:
         self.largest_rate = np.zeros(JOINTS)
         """[7] largest change of torque that it asked for within a tick, over the tick [Nm/s]."""
         self._reference = joints.copy()
+        self._error = np.zeros(JOINTS)
         self._pending: deque[tuple[int, np.ndarray]] = deque()
         mujoco.mj_forward(self.model, self.data)
         self.torque = self.data.qfrc_bias[:JOINTS].copy()
@@ -217,6 +223,7 @@ class Twin:
         mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
         error = np.clip(self._reference - q, -self._lead, self._lead)
+        self._error = error = np.clip(error, self._error - self._slew, self._error + self._slew)
         wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
         np.maximum(self.largest_torque, np.abs(wished), out=self.largest_torque)
         np.maximum(self.largest_rate, np.abs(wished - self.torque) / TICK_S, out=self.largest_rate)
