@@ -12,6 +12,7 @@ What it will not do it says, once per change: see `Outcome`.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -33,9 +34,9 @@ GOING: tuple[Outcome, ...] = ("going", "late")
 class ApproachLimits:
     """How fast the arm may approach, and which arrivals it believes in."""
 
-    speed_share: float = 0.5
+    speed_share: float = 0.6
     """Of the FR3's joint speed limits, which shrink near the ends of a joint's range [design]."""
-    acceleration: tuple[float, ...] = (10.0, 10.0, 10.0, 10.0, 20.0, 20.0, 20.0)
+    acceleration: tuple[float, ...] = (15.0, 15.0, 15.0, 15.0, 30.0, 30.0, 30.0)
     """[rad/s2] of each joint: the FR3's published limit for motion generators, which torque control need not
     keep; twice that for the wrist, whose inertia is a tenth [design]."""
     jerk: tuple[float, ...] = (300.0, 300.0, 300.0, 300.0, 1000.0, 1000.0, 1000.0)
@@ -52,8 +53,16 @@ class ApproachLimits:
     """An estimate less sure of the place is too uncertain to act on [m] [design]."""
     time_sigma: float = 0.03
     """The same for the time [s] [design]."""
-    misfit: float = 6.0
+    misfit: float = 3.0
     """Sights that lie this far from the parabola contradict it [standard deviations of a sight] [design]."""
+    settle_s: float = 0.03
+    """Estimates are believed once they have been about the same for so long: two to three frames [design],"""
+    drift: float = 0.03
+    """that is, have not moved further [m]. A ball that still rolls down a ramp may look like a flight for a
+    moment, but its arrival moves by 0.03 to 0.1 m in that time; air moves that of a light ball by 0.01 m
+    [design]."""
+    stale_s: float = 0.1
+    """After so long without any estimate the robot goes home [s]; a policy could not begin either [design]."""
 
     def __post_init__(self) -> None:
         """Refuse limits that allow no motion."""
@@ -62,7 +71,8 @@ class ApproachLimits:
         for name in ("acceleration", "jerk"):
             if len(getattr(self, name)) != 7 or not min(getattr(self, name)) > 0:
                 raise ValueError(f"{name} needs 7 positive values, got {getattr(self, name)}")
-        for name in ("replan_rad", "region_radius", "facing", "place_sigma", "time_sigma", "misfit"):
+        believed = ("place_sigma", "time_sigma", "misfit", "settle_s", "drift", "stale_s")
+        for name in ("replan_rad", "region_radius", "facing", *believed):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
@@ -120,6 +130,7 @@ class Approach:
         self._rest = self.goal = np.array(q, dtype=float)
         self._trajectory: Trajectory | None = None
         self._since_s = now_s
+        self._estimates: deque[tuple[float, np.ndarray]] = deque()
         self.arrival: Arrival | None = None
         """The last one that was trusted and can be met; None when there is none to meet."""
         self.outcome: Outcome = "waiting"
@@ -131,8 +142,12 @@ class Approach:
     def update(self, arrival: Arrival | None, now_s: float) -> Outcome:
         """Take in an estimate of the arrival, or None if there is none, and plan."""
         if arrival is None:
+            if self._estimates and now_s - self._estimates[-1][0] > self.limits.stale_s:
+                self._estimates.clear()
+                return self._refuse("waiting", f"no estimate for {self.limits.stale_s:g} s", now_s)
             return self.outcome
-        doubt = self._doubt(arrival)
+        self._estimates.append((now_s, arrival.ball_in_base))
+        doubt = self._doubt(arrival, now_s)
         if doubt:
             return self._say("uncertain", doubt, now_s)
         off = float(np.linalg.norm((arrival.ball_in_base - self._kinematics.home_position)[:2]))
@@ -174,7 +189,7 @@ class Approach:
         q, dq, ddq = self._trajectory.at_time(max(elapsed_s, 0.0))[:3]
         return np.array(q), np.array(dq), np.array(ddq)
 
-    def _doubt(self, arrival: Arrival) -> str:
+    def _doubt(self, arrival: Arrival, now_s: float) -> str:
         """Why an estimate is not to be acted on, or nothing."""
         limits = self.limits
         if not arrival.misfit <= limits.misfit:
@@ -183,6 +198,14 @@ class Approach:
             return f"the place is known to {arrival.place_sigma_m:.2f} m only"
         if not arrival.time_sigma_s <= limits.time_sigma:
             return f"the time is known to {arrival.time_sigma_s:.3f} s only"
+        then_s = now_s - limits.settle_s + 1e-9
+        while len(self._estimates) > 1 and self._estimates[1][0] <= then_s:
+            self._estimates.popleft()
+        if self._estimates[0][0] > then_s:
+            return "too few sights"
+        moved = float(np.linalg.norm(arrival.ball_in_base - self._estimates[0][1]))
+        if moved > limits.drift:
+            return f"estimates contradict each other: {moved:.2f} m within {limits.settle_s:g} s"
         return ""
 
     def _meeting(self, arrival: Arrival) -> tuple[np.ndarray, bool]:

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from dris.catching.arrival import Arrival
 from dris.eyes.camera import Array, Rig
 from dris.eyes.detect import Detection
 from dris.eyes.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
@@ -34,7 +35,12 @@ class TrackerConfig:
     window_s: float = 0.1
     """Sliding window of the velocity [paper, Appendix A]."""
     flight_window_s: float = 0.4
-    """Window of the parabola from which the arrival is computed; never reaches across a bounce."""
+    """Longest window of the parabola from which the arrival is computed."""
+    flight_proof_s: float = 0.06
+    """Shortest one: free fall bends so long a path by 4 mm, more than a pixel, so that a ball that still rolls
+    down a ramp or has just bounced is told from one that flies."""
+    flight_misfit: float = 1.5
+    """A window is of one flight if its RMS error is no larger, in standard deviations of a detection."""
     sigma_px: float = 0.3
     """Standard deviation of a detection along x and y: measured 0.1 on clean images, 0.3 to 1 expected on
     real ones."""
@@ -125,6 +131,7 @@ class BallTracker:
         self.rejected = 0
         """Sights that neither fitted the track nor began a new motion."""
         self._sights: list[Sight] = []  # of the present motion, by time
+        self._history: list[Sight] = []  # of this motion and those before it, by time
         self._suspects: list[Sight] = []  # that do not fit it
         self._motion: Motion | None = None
         self._anchor: Anchor | None = None
@@ -168,6 +175,7 @@ class BallTracker:
             self._begin()
         elif self._agrees(sight):
             self._insert(self._sights, sight, self.config.flight_window_s)
+            self._insert(self._history, sight, self.config.flight_window_s)
             kept = [suspect for suspect in self._suspects if suspect.camera != camera]
             self.rejected += len(self._suspects) - len(kept)
             self._suspects = kept
@@ -211,6 +219,7 @@ class BallTracker:
         found = self._explain(recent, "flight")
         if found is not None and found[1].rms_px <= self.config.fit_px:
             self._sights = sorted(recent, key=lambda s: s.time_s)
+            self._history = list(self._sights)
             self.phase, self._motion = found
 
     def _break(self) -> None:
@@ -227,6 +236,9 @@ class BallTracker:
         if motion is None or motion.rms_px > self.config.fit_px:
             return
         self.rejected += sum(s not in recent for s in self._suspects)
+        for sight in recent:
+            if sight in self._suspects:
+                self._insert(self._history, sight, self.config.flight_window_s)
         self._sights, self._suspects = sorted(recent, key=lambda s: s.time_s), []
         self._anchor = anchor
         self.bounces.append(self._sights[0].time_s)
@@ -317,8 +329,20 @@ class BallTracker:
         return (float(x), float(y)) if np.isfinite((x, y)).all() else None
 
     def arrival(self, height_m: float) -> Arrival | None:
-        """When and where the ball's centre sinks to a height: the parabola through the whole flight."""
-        if self.phase != "flight" or self._motion is None:
-            return None
-        whole = fit_motion(self._sights, GRAVITY_IN_BASE, self.config.sigma_px)
-        return arrival_of(whole or self._motion, height_m, self.config.sigma_px)
+        """When and where the ball's centre sinks to a height, or None if it is not seen to fly.
+
+        By the parabola through the longest window up to now that one flight explains. Longer windows are more
+        certain, but may hold a ball that did not fly yet, and air bends long flights.
+        """
+        best = None
+        if self._motion is not None:
+            newest, window_s = self._history[-1].time_s, self.config.flight_proof_s
+            while window_s < 1.5 * self.config.flight_window_s:
+                sights = [s for s in self._history if s.time_s >= newest - window_s - 1e-9]
+                flight = fit_motion(sights, GRAVITY_IN_BASE, self.config.sigma_px)
+                if flight is None or flight.rms_px > self.config.flight_misfit * self.config.sigma_px:
+                    break
+                if flight.span_s > 0.7 * self.config.flight_proof_s:
+                    best = flight
+                window_s *= 1.5
+        return None if best is None else arrival_of(best, height_m, self.config.sigma_px)
