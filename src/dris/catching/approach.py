@@ -34,9 +34,9 @@ GOING: tuple[Outcome, ...] = ("going", "late")
 class ApproachLimits:
     """How fast the arm may approach, and which arrivals it believes in."""
 
-    speed_share: float = 0.6
+    speed_share: float = 0.75
     """Of the FR3's joint speed limits, which shrink near the ends of a joint's range [design]."""
-    acceleration: tuple[float, ...] = (15.0, 15.0, 15.0, 15.0, 30.0, 30.0, 30.0)
+    acceleration: tuple[float, ...] = (20.0, 20.0, 20.0, 20.0, 30.0, 30.0, 30.0)
     """[rad/s2] of each joint: the FR3's published limit for motion generators, which torque control need not
     keep; twice that for the wrist, whose inertia is a tenth [design]."""
     jerk: tuple[float, ...] = (300.0, 300.0, 300.0, 300.0, 1000.0, 1000.0, 1000.0)
@@ -61,8 +61,6 @@ class ApproachLimits:
     """that is, have not moved further [m]. A ball that still rolls down a ramp may look like a flight for a
     moment, but its arrival moves by 0.03 to 0.1 m in that time; air moves that of a light ball by 0.01 m
     [design]."""
-    stale_s: float = 0.1
-    """After so long without any estimate the robot goes home [s]; a policy could not begin either [design]."""
 
     def __post_init__(self) -> None:
         """Refuse limits that allow no motion."""
@@ -71,7 +69,7 @@ class ApproachLimits:
         for name in ("acceleration", "jerk"):
             if len(getattr(self, name)) != 7 or not min(getattr(self, name)) > 0:
                 raise ValueError(f"{name} needs 7 positive values, got {getattr(self, name)}")
-        believed = ("place_sigma", "time_sigma", "misfit", "settle_s", "drift", "stale_s")
+        believed = ("place_sigma", "time_sigma", "misfit", "settle_s", "drift")
         for name in ("replan_rad", "region_radius", "facing", *believed):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
@@ -141,10 +139,9 @@ class Approach:
 
     def update(self, arrival: Arrival | None, now_s: float) -> Outcome:
         """Take in an estimate of the arrival, or None if there is none, and plan."""
-        if arrival is None:
-            if self._estimates and now_s - self._estimates[-1][0] > self.limits.stale_s:
-                self._estimates.clear()
-                return self._refuse("waiting", f"no estimate for {self.limits.stale_s:g} s", now_s)
+        if self.arrival is not None and now_s > self.arrival.time_s + self.lead_s:
+            return self._refuse("waiting", "nothing came", now_s)
+        if arrival is None:  # out of sight, perhaps: a parabola stays what it is
             return self.outcome
         self._estimates.append((now_s, arrival.ball_in_base))
         doubt = self._doubt(arrival, now_s)
