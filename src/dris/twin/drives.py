@@ -15,11 +15,10 @@ IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 
-SPEED_SHARE = 0.9
-"""Of the joints' speed limits that a policy is driven at which was trained without one: as preset `robot`."""
-ERROR_RATE = 0.5
-"""Of FCI's torque rate, for the position error alone: braking and gravity need the rest. On the ramps the law
-then asks for 0.85 of the rate at most, with 0.7 for 1.3 (docs/twin.md)."""
+SPEED_SHARE = 0.95
+"""Of the joints' speed limits that a policy is driven at which was trained without one."""
+GOVERNOR = 0.9
+"""Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
 
 
 def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
@@ -31,7 +30,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     identified: that limit, with gains that were fitted to the training world's answer, as the paper did. The
     fit is of the stiff gains of preset `paper` and serves policies that were trained with these; any other
     policy keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it
-    (preset `released`), and then runs inside `SPEED_SHARE` and `ERROR_RATE`.
+    (preset `released`), and then runs inside `SPEED_SHARE` and `GOVERNOR`.
 
     Raises:
         ValueError: There is none; the message lists those there are.
@@ -53,7 +52,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     if name == "identified" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
     if name == "identified" and task.torque_rate is None:
-        return replace(own, joint_speed=task.joint_speed or SPEED_SHARE, error_rate=ERROR_RATE)
+        return replace(own, joint_speed=task.joint_speed or SPEED_SHARE, governor=GOVERNOR)
     if name in ("fci", "identified"):
         return own
     raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -202,8 +202,6 @@ def run_trial(
     config, agent_of = make_player(player, duration_s) if isinstance(player, str) else player
     twin, sight = twin or Twin(), sight or PerfectSight()
     twin.reset(thing, launch, seed)
-    if config.start == "arrival":  # the drive decides how fast it may go; see dris.twin.drives
-        config = replace(config, joint_speed=twin.config.joint_speed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
     loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
     if lead_s is not None and config.start == "arrival":

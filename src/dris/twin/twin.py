@@ -51,9 +51,9 @@ class TwinConfig:
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law drives at: position errors count no further than
     D / K times that speed. None: without such a limit."""
-    error_rate: float | None = None
-    """Share of FCI's torque rate at which K times the position error may change: a reference that jumps then
-    does not make the law ask for a torque that does. None: without such a limit."""
+    governor: float | None = None
+    """Share of FCI's torque rate and of the torque limits that the law itself keeps to, by moving no faster to
+    a reference that jumps: K (q~ - q) - D dq changes and grows no further. None: it asks for what it wants."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -124,8 +124,6 @@ class Twin:
         self._lead = self.kinematics.largest_error(
             self.config.joint_speed, self.config.stiffness, self.config.damping
         )
-        share = self.config.error_rate
-        self._slew = np.inf if share is None else share * FCI_TORQUE_RATE * TICK_S / self._gains[0]
         self._built: tuple[Thing, RampShape | None] | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
 
@@ -146,12 +144,14 @@ class Twin:
         """[7] largest joint speed so far [rad/s]."""
         self.limited_ticks = 0
         """Ticks in which a limit changed a torque."""
+        self.governed_ticks = 0
+        """Ticks in which the governor held the law back."""
         self.largest_torque = np.zeros(JOINTS)
         """[7] largest torque that the law asked for so far [Nm], and"""
         self.largest_rate = np.zeros(JOINTS)
         """[7] largest change of torque that it asked for within a tick, over the tick [Nm/s]."""
         self._reference = joints.copy()
-        self._error = np.zeros(JOINTS)
+        self._servo = np.zeros(JOINTS)
         self._pending: deque[tuple[int, np.ndarray]] = deque()
         mujoco.mj_forward(self.model, self.data)
         self.torque = self.data.qfrc_bias[:JOINTS].copy()
@@ -223,8 +223,11 @@ class Twin:
         mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
         error = np.clip(self._reference - q, -self._lead, self._lead)
-        self._error = error = np.clip(error, self._error - self._slew, self._error + self._slew)
         wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
+        if self.config.governor is not None:
+            governed = self._govern(wished, data.qfrc_bias[:JOINTS])
+            self.governed_ticks += bool((governed != wished).any())
+            wished = governed
         np.maximum(self.largest_torque, np.abs(wished), out=self.largest_torque)
         np.maximum(self.largest_rate, np.abs(wished - self.torque) / TICK_S, out=self.largest_rate)
         change = np.clip(wished - self.torque, -self._largest_change, self._largest_change)
@@ -237,6 +240,14 @@ class Twin:
             mujoco.mj_step(model, data, nstep=self._steps - 1)
         np.maximum(self.fastest, np.abs(dq), out=self.fastest)
         self.ticks += 1
+
+    def _govern(self, wished: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """Torques [7] near those wished for whose part without C + g changes and grows within limits."""
+        share = self.config.governor or 1.0
+        step, most = share * FCI_TORQUE_RATE * TICK_S, share * self._torque_limit
+        inside = np.clip(wished, -most, most) - bias
+        self._servo = np.clip(inside, self._servo - step, self._servo + step)
+        return self._servo + bias
 
     def state(self) -> State:
         """The truth, now."""
