@@ -23,11 +23,11 @@ from dris.catching.arrival import Arrival
 from dris.catching.settings import CatchingConfig
 
 Outcome = Literal["waiting", "going", "late", "uncertain", "past", "out of reach"]
-"""waiting: no arrival is known. going: will stand there when the policy takes over. late: will not, but gets as
-near as it can, because a policy can still make up for some of the way. uncertain: too few sights or sights that
-contradict each other; the robot keeps the last goal it trusted. past: the ball comes down outside the catching
-region; out of reach: no pose of the arm meets it; in both cases the robot goes home and no policy begins."""
-GOING: tuple[Outcome, ...] = ("going", "late")
+"""waiting: no arrival is known. going: will stand there when the policy takes over. late: will not, but gets
+as near as it can, because a policy can still make up for some of the way. uncertain: too few sights or sights
+that contradict each other; the robot keeps the last goal that it trusted. past: the ball comes down outside the
+catching region. out of reach: no pose of the arm meets it. In the last two cases the robot goes back to where
+it started and no policy begins."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,20 @@ class ApproachLimits:
     """How fast the arm may approach, and which arrivals it believes in."""
 
     speed_share: float = 0.75
-    """Of the FR3's joint speed limits, which shrink near the ends of a joint's range [design]."""
+    """Of the FR3's joint speed limits [design]."""
     acceleration: tuple[float, ...] = (20.0, 20.0, 20.0, 20.0, 30.0, 30.0, 30.0)
-    """[rad/s2] of each joint: the FR3's published limit for motion generators, which torque control need not
-    keep; twice that for the wrist, whose inertia is a tenth [design]."""
+    """[rad/s2] of each joint: two and three times the 10 published for motion generators, which torque control
+    need not keep. With 10 the arm is not there in time for the fastest ramp (docs/twin.md) [design]."""
     jerk: tuple[float, ...] = (300.0, 300.0, 300.0, 300.0, 1000.0, 1000.0, 1000.0)
     """[rad/s3] of each joint, published: 5000. Torque changes by inertia times jerk: 2 kg m2 x 300 rad/s3 is
     600 Nm/s of FCI's 1000 [design]."""
     replan_rad: float = 0.005
     """A goal that moved by less in every joint is the same goal; 2.5 mm of the plate [design]."""
     region_radius: float = 0.25
-    """Arrivals further than this from the plate's home, horizontally, fly past [m]: the training's 0.2 m and a
-    quarter more for what an early estimate may be wrong [design]."""
+    """Arrivals further than this from the plate's home, horizontally, fly past [m]: the training's 0.2 m and
+    a quarter more for what an early estimate may be wrong [design]."""
     facing: float = 0.6
-    """The plate tilts no further to face a ball [rad]; the training's throws come in at 0.1 to 0.45 [design]."""
+    """The plate tilts no further to face a ball [rad]; the training's come in at 0.1 to 0.45 [design]."""
     place_sigma: float = 0.05
     """An estimate less sure of the place is too uncertain to act on [m] [design]."""
     time_sigma: float = 0.03
@@ -97,8 +97,8 @@ class ArmKinematics(Protocol):
 class Approach:
     """The way to one arrival.
 
-    A motion is planned anew from where the last plan has the arm, not from measured joints: the reference then
-    never jumps, and noise of the joints' sensors does not reach it.
+    A motion is planned anew from where the last plan has the arm, not from measured joints: the reference
+    then never jumps, and noise of the joints' sensors does not reach it.
     """
 
     def __init__(

@@ -41,7 +41,8 @@ class Sight(Protocol):
         """Look; called after every millisecond."""
 
     def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
-        """Learn where the plate is, as the robot's own joints say; called before every control step."""
+        """Learn where the plate is, as the robot's own joints say; called before every control step, and while
+        the robot approaches."""
 
     def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
         """Position and velocity [3] in the base frame, now, or None if the thing is out of sight."""
@@ -117,7 +118,7 @@ class Approached:
     changes: list[tuple[float, str]]
     """When the outcome changed [s since the launch], and to what, with the reason."""
     place_error: float | None
-    """At the hand-over, the plate's centre from where the ball is expected [m]; None if the policy never took over."""
+    """At the hand-over, the plate's centre from where the ball is expected [m]; None if there was none."""
     facing_error: float | None
     """Angle of its normal from the estimated velocity [rad]."""
     speed_share: float
@@ -151,7 +152,9 @@ class Trial:
     torque_rate_share: float
     """Largest change of torque that it asked for in a millisecond, as a share of FCI's 1000 Nm/s."""
     limited_share: float
-    """Share of ticks in which a torque or its rate was cut."""
+    """Share of ticks in which a torque or its rate was cut: the law asked for more than FCI accepts."""
+    governed_share: float
+    """Share of ticks in which the drive's governor held the law back so that it did not ask."""
     approach: Approached | None
     """What became of the approach; None if there was none to make."""
     decisions: list[Decision] = field(repr=False)
@@ -204,7 +207,9 @@ def run_trial(
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
     loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
-    if lead_s is not None and config.start == "arrival":
+    if lead_s is None:
+        loop.tell_plate(twin.state())
+    elif config.start == "arrival":
         loop.approach = Approach(config, twin.kinematics)
     while not loop.ended(duration_s):
         if loop.began is None and loop.approach is not None:
@@ -235,7 +240,7 @@ class _Loop:
         self._errors: list[tuple[float, float]] = []
         self._states: list[State] = []
         self._decisions: list[Decision] = []
-        self._plate = twin.state().plate_position
+        self._told, self._plate = twin.ticks, twin.state().plate_position
 
     def ended(self, duration_s: float) -> bool:
         """Whether time is up, the thing lost, or nothing came."""
@@ -262,10 +267,17 @@ class _Loop:
                 return False
         return self.sight.ball(self.twin) is not None
 
+    def tell_plate(self, state: State) -> None:
+        """Tell the sight where the plate is, and its mean velocity since it was last told."""
+        elapsed_s = max(self.twin.ticks - self._told, 1) * TICK_S
+        self.sight.tell_plate(state, (state.plate_position - self._plate) / elapsed_s)
+        self._told, self._plate = self.twin.ticks, state.plate_position
+
     def go(self, approach: Approach) -> None:
         """One tick of the approach."""
         twin = self.twin
         if twin.ticks % WATCH_TICKS == 0:
+            self.tell_plate(twin.state())
             height = float(twin.kinematics.home_position[2])
             approach.update(self.sight.arrival(twin, height), twin.time_s)
         twin.set_reference(approach.reference(twin.time_s))
@@ -291,9 +303,7 @@ class _Loop:
         """One control step; without a valid state the last reference stays."""
         state = self.twin.state()
         self._states.append(state)
-        velocity = (state.plate_position - self._plate) / self.controller.step_s
-        self._plate = state.plate_position
-        self.sight.tell_plate(state, velocity)
+        self.tell_plate(state)
         seen = self.sight.ball(self.twin)
         if seen is None:
             self._blind += 1
@@ -326,6 +336,7 @@ class _Loop:
             torque_share=float((twin.largest_torque / twin.torque_limit).max()),
             torque_rate_share=float(twin.largest_rate.max() / FCI_TORQUE_RATE),
             limited_share=twin.limited_ticks / max(twin.ticks, 1),
+            governed_share=twin.governed_ticks / max(twin.ticks, 1),
             approach=self._approached,
             decisions=self._decisions,
             states=[*self._states, state],
