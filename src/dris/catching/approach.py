@@ -25,9 +25,9 @@ from dris.catching.settings import CatchingConfig
 Outcome = Literal["waiting", "going", "late", "uncertain", "past", "out of reach"]
 """waiting: no arrival is known. going: will stand there when the policy takes over. late: will not, but gets
 as near as it can, because a policy can still make up for some of the way. uncertain: too few sights or sights
-that contradict each other; the robot keeps the last goal that it trusted. past: the ball comes down outside the
-catching region. out of reach: no pose of the arm meets it. In the last two cases the robot goes back to where
-it started and no policy begins."""
+that contradict each other; the robot keeps the last goal that it trusted. past: the ball comes down outside
+the catching region. out of reach: no pose of the arm meets it. In the last two cases the robot goes back to
+where it started and no policy begins."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class ApproachLimits:
     speed_share: float = 0.75
     """Of the FR3's joint speed limits [design]."""
     acceleration: tuple[float, ...] = (20.0, 20.0, 20.0, 20.0, 30.0, 30.0, 30.0)
-    """[rad/s2] of each joint: two and three times the 10 published for motion generators, which torque control
-    need not keep. With 10 the arm is not there in time for the fastest ramp (docs/twin.md) [design]."""
+    """[rad/s2] of each joint: two and three times the 10 published for motion generators, which torque
+    control need not keep. With 10 the arm is not there in time for the fastest ramp (docs/twin.md) [design]."""
     jerk: tuple[float, ...] = (300.0, 300.0, 300.0, 300.0, 1000.0, 1000.0, 1000.0)
     """[rad/s3] of each joint, published: 5000. Torque changes by inertia times jerk: 2 kg m2 x 300 rad/s3 is
     600 Nm/s of FCI's 1000 [design]."""

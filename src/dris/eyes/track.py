@@ -205,8 +205,8 @@ class BallTracker:
     def state(self, time_s: float) -> BallState | None:
         """The ball at a time, or None while there is no track.
 
-        In flight the state is carried along the parabola, on the plate along a straight line. While one camera
-        is blind, a ball that can be lying on the plate is taken to do so.
+        In flight the state is carried along the parabola, on the plate along a straight line. While one
+        camera is blind, a ball that can be lying on the plate is taken to do so.
         """
         motion = self._motion
         if not np.isfinite(time_s):

@@ -22,7 +22,7 @@ class TrackerConfig:
     flight_window_s: float = 0.4
     """Longest window of the parabola from which the arrival is computed."""
     flight_proof_s: float = 0.06
-    """Shortest one: free fall bends so long a path by 4 mm, more than a pixel, so that a ball that still rolls
+    """Shortest one: free fall bends so long a path by 4 mm, about a pixel, so that a ball that still rolls
     down a ramp or has just bounced is told from one that flies."""
     flight_misfit: float = 1.5
     """A window is of one flight if its RMS error is no larger, in standard deviations of a detection."""

@@ -228,8 +228,8 @@ def film_table(file: Path) -> Iterator[Path]:
 def totals(trials: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Catches of each policy over all its trials, with Wilson's interval.
 
-    within_speed: catches in which no joint passed the speed at which a real FR3 stops. within_limits: in which,
-    besides, the torque law never asked for more than a joint's torque or FCI's torque rate.
+    within_speed: catches in which no joint passed the speed at which a real FR3 stops. within_limits: those
+    in which, besides, the torque law never asked for more than a joint's torque or FCI's torque rate.
     """
     counts: dict[str, list[dict[str, Any]]] = {}
     for name, outcome in trials.items():

@@ -41,8 +41,10 @@ class Sight(Protocol):
         """Look; called after every millisecond."""
 
     def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
-        """Learn where the plate is, as the robot's own joints say; called before every control step, and while
-        the robot approaches."""
+        """Learn where the plate is, as the robot's own joints say.
+
+        Called before every control step, and while the robot approaches.
+        """
 
     def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
         """Position and velocity [3] in the base frame, now, or None if the thing is out of sight."""
