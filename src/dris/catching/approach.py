@@ -38,7 +38,7 @@ class ApproachLimits:
     """Of the FR3's joint speed limits [design]."""
     acceleration: tuple[float, ...] = (20.0, 20.0, 20.0, 20.0, 30.0, 30.0, 30.0)
     """[rad/s2] of each joint: two and three times the 10 published for motion generators, which torque
-    control need not keep. With 10 the arm is not there in time for the fastest ramp (docs/twin.md) [design]."""
+    control need not keep. With 10 the arm is late for the fastest ramp [design]."""
     jerk: tuple[float, ...] = (300.0, 300.0, 300.0, 300.0, 1000.0, 1000.0, 1000.0)
     """[rad/s3] of each joint, published: 5000. Torque changes by inertia times jerk: 2 kg m2 x 300 rad/s3 is
     600 Nm/s of FCI's 1000 [design]."""

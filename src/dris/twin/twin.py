@@ -53,8 +53,8 @@ class TwinConfig:
     D / K times that speed. None: without such a limit."""
     governor: float | None = None
     """Share of FCI's torque rate and of the torque limits that the law itself keeps to, by acting more slowly
-    on a reference that jumps: K (q~ - q) - D dq changes and grows no further. None: it asks for what it wants,
-    and is cut."""
+    on a reference that jumps: K (q~ - q) - D dq changes and grows no further. None: it asks for what it
+    wants, and is cut."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
