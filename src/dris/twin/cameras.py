@@ -52,7 +52,7 @@ class CameraConfig:
 
 # Left and right of where the ball comes from, 4 m apart and 3.3 m from the plate: rays cross at a right
 # angle, and the view holds the plate's workspace, the ramps, and the last 0.25 s and more of every throw.
-# They look down on the plate by 30 degrees, so that a plate tilted by 30 degrees does not hide what lies on it
+# They look down on the plate by 30 degrees, so that a plate tilted as far does not hide what lies on it
 # [assumed: the paper has none].
 _LOOK_AT = (0.5, 0.0, 1.3)
 CAMERAS = (
