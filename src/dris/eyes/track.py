@@ -282,6 +282,9 @@ class BallTracker:
                 flight = fit_motion(sights, GRAVITY_IN_BASE, self.config.sigma_px)
                 if flight is None or flight.rms_px > self.config.flight_misfit * self.config.sigma_px:
                     break
+                line = fit_motion(sights, NONE, self.config.sigma_px)
+                if line is None or line.chi_square < flight.chi_square:  # it rolls
+                    break
                 if flight.span_s > 0.7 * self.config.flight_proof_s:
                     best = flight
                 window_s *= 1.5
