@@ -125,18 +125,18 @@ def test_too_few_sights_give_no_motion():
 
 def test_arrival_is_the_root_of_the_parabola():
     motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3)
-    arrival = arrival_of(motion, 0.6)
+    arrival = arrival_of(motion, 0.6, 0.3)
     fall = (VELOCITY[2] + np.sqrt(VELOCITY[2] ** 2 + 2 * G * (START[2] - 0.6))) / G
     assert arrival.time_s == pytest.approx(fall, abs=1e-7)
     assert arrival.ball_in_base == pytest.approx([*(START + VELOCITY * fall)[:2], 0.6], abs=1e-7)
-    assert arrival_of(motion, 5.0) is None
+    assert arrival_of(motion, 5.0, 0.3) is None
     generator = np.random.default_rng(0)
     times, places = [], []
     for _ in range(300):
         noisy = fit_motion(
             throw_sights(PLAIN, START, VELOCITY, TIMES, 0.005, 0.3, generator), GRAVITY_IN_BASE, 0.3
         )
-        guess = arrival_of(noisy, 0.6)
+        guess = arrival_of(noisy, 0.6, 0.3)
         times.append(guess.time_s)
         places.append(guess.ball_in_base[:2])
     assert np.std(times) == pytest.approx(arrival.time_sigma_s, rel=0.15)
