@@ -2,7 +2,7 @@
 
 import mujoco
 
-from dris.catching.settings import ROBOT_XML
+from dris.catching.robot import robot_model
 
 # Four joints with a slide, oblique axes, offset anchors, passive damping and a lumped side mass.
 GANTRY_XML = """
@@ -37,7 +37,11 @@ GANTRY_HOME = (0.05, 0.2, -0.3, 0.1)
 
 
 def fr3_model() -> mujoco.MjModel:
-    return mujoco.MjModel.from_xml_path(str(ROBOT_XML))
+    return robot_model("level")
+
+
+def fr3_down_model() -> mujoco.MjModel:
+    return robot_model("down")
 
 
 def gantry_model() -> mujoco.MjModel:

@@ -171,7 +171,9 @@ def test_doubt_keeps_the_goal_and_time_ends_the_wait():
 def test_too_late_is_said_and_gone_for_all_the_same():
     approach = Approach(TASK, KINEMATICS)
     now = told(approach, arrival((-0.15, 0.1, 0.0), time_s=0.2))
-    assert approach.outcome == "late" and "rad from there when the policy takes over" in approach.changes[-1][1]
+    assert (
+        approach.outcome == "late" and "rad from there when the policy takes over" in approach.changes[-1][1]
+    )
     assert approach.due(0.101) and np.abs(approach.desired(now + 0.06)[0] - HOME).max() > 0.005
 
 
@@ -202,7 +204,9 @@ def test_the_plate_meets_a_throw_and_the_policy_takes_over(twin):
     assert found.outcome == "going" and found.place_error < 0.015 and found.facing_error < 0.03
     state = trial.states[0]
     # the true ball, by free fall, comes down on the plate's centre in 0.1 s
-    left_s = sinks_in(float(state.thing_position[2] - state.plate_position[2]), float(state.thing_velocity[2]))
+    left_s = sinks_in(
+        float(state.thing_position[2] - state.plate_position[2]), float(state.thing_velocity[2])
+    )
     place = state.thing_position[:2] + left_s * state.thing_velocity[:2]
     assert left_s == pytest.approx(0.1, abs=0.01)
     np.testing.assert_allclose(place, state.plate_position[:2], atol=0.02)
@@ -222,7 +226,9 @@ def test_a_ball_that_flies_past_is_let_go(twin):
 def test_only_policies_that_begin_at_the_arrival_approach(twin):
     config = CatchingTask.from_preset("paper").config
     _, agent = make_player("still", 0.1)
-    trial = run_trial((config, agent), BALLS["foam"], Drop(0.5), 0, Twin(drive("fci", config)), duration_s=0.1)
+    trial = run_trial(
+        (config, agent), BALLS["foam"], Drop(0.5), 0, Twin(drive("fci", config)), duration_s=0.1
+    )
     assert trial.began and trial.approach is None
     laid = run_trial(make_player("still", 0.1), BALLS["foam"], Laid(), 0, twin, duration_s=0.1)
     assert laid.states[0].time_s == 0.0 and laid.approach is None
@@ -237,7 +243,9 @@ def test_the_governor_keeps_a_jumping_reference_inside_fcis_limits():
         twin.set_reference(jump)
         twin.advance(300)
         rates[name] = (twin.largest_rate.max(), (twin.largest_torque / twin.torque_limit).max())
-        assert (twin.limited_ticks == 0) == (name == "identified") and np.abs(twin.state().q - HOME).max() > 0.2
+        assert (twin.limited_ticks == 0) == (name == "identified") and np.abs(
+            twin.state().q - HOME
+        ).max() > 0.2
     # K e = 120 x 0.4 = 48 Nm at once is 48 times what FCI accepts in a millisecond; 20 x 0.5 and gravity near 12
     assert rates["fci"][0] == pytest.approx(48_000, rel=0.1)
     assert rates["identified"][0] <= 1000 and rates["identified"][1] <= 1

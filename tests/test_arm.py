@@ -1,5 +1,7 @@
 """The arm kernel and inverse kinematics, with MuJoCo as the oracle; on two different arms."""
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
@@ -7,8 +9,8 @@ import torch
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from arms import GANTRY_HOME, fr3_model, gantry_model
-from dris.catching.settings import CatchingConfig
+from arms import GANTRY_HOME, fr3_down_model, fr3_model, gantry_model
+from dris.catching.settings import TEXT, CatchingConfig
 from dris.catching.task import CONTROL_IK, CatchingTask
 from dris.env import Env, EnvConfig
 from dris.runtime import start_warp
@@ -16,15 +18,11 @@ from dris.sim.chain import Chain, chain_functions, upload
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
 
-FR3_HOME = CatchingConfig().home
+FR3_HOME = TEXT.home
+FR3 = {"fr3": TEXT, "fr3-down": CatchingConfig()}  # stiff with a level hand, soft with the hand down
 ARMS = {
-    "fr3": (fr3_model, FR3_HOME, CatchingConfig().stiffness, CatchingConfig().damping),
-    "fr3-soft": (
-        fr3_model,
-        FR3_HOME,
-        (120.0, 70, 70, 120, 30, 20, 40),
-        (15.0, 11, 10, 14, 4, 3, 5),
-    ),
+    "fr3": (fr3_model, TEXT.home, TEXT.stiffness, TEXT.damping),
+    "fr3-down": (fr3_down_model, *(getattr(FR3["fr3-down"], n) for n in ("home", "stiffness", "damping"))),
     "gantry": (gantry_model, GANTRY_HOME, (900.0, 300, 300, 60), (120.0, 30, 30, 6)),
 }
 
@@ -56,7 +54,7 @@ def mass_and_bias(model, q, dq):
     return mass.numpy()[0], bias.numpy()[0]
 
 
-@pytest.mark.parametrize("name", ["fr3", "gantry"])
+@pytest.mark.parametrize("name", list(ARMS))
 def test_mass_matrix_and_bias_match_mujoco(name):
     make, home, _, _ = ARMS[name]
     model = make()
@@ -128,10 +126,7 @@ def random_commands(name, episodes, joint_speed):
     if name == "gantry":
         steps = np.random.default_rng(2).normal(size=(20, episodes, 4)) * [0.03, 0.1, 0.1, 0.1]
         return np.array(GANTRY_HOME) + np.cumsum(steps, axis=0)
-    _, _, stiffness, damping = ARMS[name]
-    task = CatchingTask(
-        CatchingConfig(stiffness=stiffness, damping=damping, joint_noise=0.0, joint_speed=joint_speed)
-    )
+    task = CatchingTask(replace(FR3[name], start="home", joint_noise=0.0, joint_speed=joint_speed))
     env = Env(task, EnvConfig(sets=episodes, instances=1))
     env.reset()
     generator = torch.Generator().manual_seed(0)
@@ -191,9 +186,8 @@ def test_at_rest_the_torque_is_gravity(torque_rate):
 
 
 def workspace_targets(world, count):
-    config = CatchingConfig()
     rng = np.random.default_rng(3)
-    low, high = np.array(config.workspace_low), np.array(config.workspace_high)
+    low, high = np.array(TEXT.workspace_low), np.array(TEXT.workspace_high)
     position = world.plate_pos[0].numpy() + rng.uniform(low, high, (count, 3))
     azimuth, size = (
         rng.uniform(0, 2 * np.pi, count),
@@ -237,15 +231,16 @@ def test_unreachable_targets_give_the_nearest_pose_and_say_so():
     assert 0.95 < float(world.plate_pos[0, 0]) < 1.25
 
 
-def test_a_moving_target_seldom_swings_the_elbow():
+@pytest.mark.parametrize("name", list(FR3))
+def test_a_moving_target_seldom_swings_the_elbow(name):
     """Targets that wander by a centimetre and two degrees: the controller's joints follow smoothly."""
-    world = world_for("fr3", ik=CONTROL_IK)
+    world = world_for(name, ik=CONTROL_IK)
     rng = np.random.default_rng(5)
     home_pos, home_quat = (
         world.plate_pos[0].numpy(),
         Rotation.from_quat(world.plate_quat[0].numpy()),
     )
-    low, high = np.array(CatchingConfig().workspace_low), np.array(CatchingConfig().workspace_high)
+    low, high = np.array(FR3[name].workspace_low), np.array(FR3[name].workspace_high)
     rows = 300
     offset, tilt = np.zeros((rows, 3)), np.zeros((rows, 2))
     last = world.home.expand(rows, -1)

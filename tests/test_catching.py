@@ -1,5 +1,7 @@
 """The case study against the paper's equations, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,15 +11,18 @@ from dris import Draws, Env, EnvConfig
 from dris.catching import frames
 from dris.catching.agents import AGENTS
 from dris.catching.conditions import CONDITIONS
-from dris.catching.settings import GRAVITY, CatchingConfig
+from dris.catching.settings import GRAVITY, PRESETS, TEXT, CatchingConfig
 from dris.catching.task import CatchingTask, split, throw
 from dris.sim.contact import EXACT, PAPER
 
 
-def make(sets=4, instances=3, noise=0.0, **config):
-    task = CatchingTask(CatchingConfig(**config))
+def make(sets=4, instances=3, noise=0.0, preset="released", **config):
+    task = CatchingTask(replace(PRESETS[preset], **config))
     env = Env(task, EnvConfig(sets=sets, instances=instances, noise=noise))
     return task, env
+
+
+both_presets = pytest.mark.parametrize("preset", ["released", "paper"])
 
 
 # Frames
@@ -53,8 +58,9 @@ def test_quaternions_multiply_as_scipy_does():
     )
 
 
-def test_the_motion_frame_looks_at_the_ball():
-    task, env = make(sets=200, instances=2)
+@both_presets
+def test_the_motion_frame_looks_at_the_ball(preset):
+    task, env = make(sets=200, instances=2, preset=preset)
     states = env.reset().states
     assert float(states[..., 1].abs().max()) < 1e-5  # in the x-z plane,
     assert float(states[..., 0].min()) >= 0  # on the positive side of x
@@ -71,7 +77,8 @@ def test_balls_from_a_ramp_leave_it_level_and_meet_the_plate():
     """Released 0.3 m up with no speed downwards; where they come down to the plate is within 5 cm."""
     config = CatchingTask().changed(**dict(CONDITIONS["ramp-1.3"].task)).config
     sets = torch.arange(500)
-    position, velocity = throw(config, Draws(0, sets, sets, sets))
+    thrown = throw(config, Draws(0, sets, sets, sets))
+    position, velocity = thrown.offset, thrown.velocity
     fall_s = (2 * 0.3 / GRAVITY) ** 0.5
     # z + v_z t = g t^2 / 2 at the arrival; the fall before the first state is what is left of the drop.
     t = (velocity[:, 2] + (velocity[:, 2] ** 2 + 2 * GRAVITY * position[:, 2]).sqrt()) / GRAVITY
@@ -88,7 +95,8 @@ def test_balls_from_a_ramp_leave_it_level_and_meet_the_plate():
 def test_throws_arrive_where_and_when_they_should():
     config = CatchingConfig()
     index = torch.arange(5000)
-    offset, velocity = throw(config, Draws(0, index, index * 0, index * 0))
+    thrown = throw(config, Draws(0, index, index * 0, index * 0))
+    offset, velocity = thrown.offset, thrown.velocity
     # Fly on until the plate's height: 0 = z + v t - g t^2 / 2.
     z, fall = offset[:, 2], velocity[:, 2]
     lead = (fall + (fall**2 + 2 * GRAVITY * z).sqrt()) / GRAVITY
@@ -104,10 +112,15 @@ def test_throws_arrive_where_and_when_they_should():
     assert float(sideways.min()) > 0.8 / 1.5 - 1e-3 and float(sideways.max()) < 2.2
     direction = torch.atan2(-velocity[:, 1], -velocity[:, 0])
     assert float(direction.abs().max()) < np.pi / 2 + 0.3
+    # What a throw says of its arrival is where the flight ends.
+    torch.testing.assert_close(thrown.arrival[:, :2], arrival, rtol=0, atol=1e-4)
+    assert float(thrown.arrival[:, 2].abs().max()) == 0.0
+    falling = velocity - torch.tensor([0.0, 0.0, GRAVITY]) * lead[:, None]
+    torch.testing.assert_close(thrown.arrival_velocity, falling, rtol=0, atol=1e-3)
 
 
 def test_robots_start_near_home_and_at_rest():
-    task, env = make(sets=2000, instances=1)
+    task, env = make(sets=2000, instances=1, preset="paper")
     env.reset()
     error = task.world.q - task.world.home
     assert float(error.std()) == pytest.approx(0.02, rel=0.03)
@@ -186,14 +199,30 @@ def test_success_needs_plate_touch_and_rest():
         ],
     )
     assert task.success()[:, 0].tolist() == [True, False, False, True, False, False]
+    # At 0.2 m/s the second counts as well, and what is not on the plate still does not.
+    others = task.other_successes()
+    assert {n: s[:, 0].tolist() for n, s in others.items()} == {
+        "success_0.2": [True, True, False, True, False, False]
+    }
+
+
+def test_success_is_told_at_the_speeds_asked_for():
+    task, env = make(sets=4, instances=1, success_speed=0.15, other_success_speeds=(0.05, 0.2))
+    env.reset()
+    # Speeds of 0.04, 0.1, 0.173 and 0.3 m/s, in all directions.
+    place(task, [[0, 0, 0.03, 0, -0.04, 0], [0, 0, 0.03, -0.1, 0, 0], [0, 0, 0.03, 0.1, 0.1, -0.1], [0, 0, 0.03, 0.3, 0, 0]])  # fmt: skip
+    assert task.success()[:, 0].tolist() == [True, True, False, False]
+    told = {name: caught[:, 0].tolist() for name, caught in task.other_successes().items()}
+    assert told == {"success_0.05": [True, False, False, False], "success_0.2": [True, True, True, False]}
 
 
 # Action
 
 
-def test_action_becomes_plate_pose():
-    """One action held for a second: the plate ends at its target, tilted as asked."""
-    task, env = make(sets=3, instances=1, joint_noise=0.0)
+@both_presets
+def test_action_becomes_plate_pose(preset):
+    """One action held for a second and a half: the plate ends at its target, tilted as asked."""
+    task, env = make(sets=3, instances=1, joint_noise=0.0, preset=preset)
     env.reset()
     tilt = torch.tensor([[0.1, 0.0], [0.0, -0.1], [0.07, 0.07]])
     delta = torch.tensor([[0.03, 0.0, 0.0], [0.0, 0.03, 0.01], [0.0, 0.0, -0.03]])
@@ -206,24 +235,27 @@ def test_action_becomes_plate_pose():
     torch.testing.assert_close(task.condition(), tilt, atol=0.01, rtol=0)
 
 
-def test_encode_inverts_decode():
-    task, _ = make()
+@pytest.mark.parametrize(
+    ("preset", "half_way"),
+    [("released", 0.1 / 2), ("paper", 0.15 / 4)],  # in proportion; by the signed square
+)
+def test_encode_inverts_decode(preset, half_way):
+    task, _ = make(preset=preset)
     action = 1.4 * torch.rand(100, 5, generator=torch.Generator().manual_seed(0)) - 0.7
     displacement, tilt, cut = task.decode(action)
     assert not cut.any()
     torch.testing.assert_close(task.encode(displacement, tilt), action, atol=1e-5, rtol=0)
-    # Half an action is a quarter of the way (the signed square) and half of the tilt.
     displacement, tilt, _ = task.decode(torch.tensor([[-0.5, 0, 0, 0, -0.5]]))
-    assert float(displacement[0, 0]) == pytest.approx(-0.15 / 4)
+    assert float(displacement[0, 0]) == pytest.approx(-half_way)
     assert float(tilt[0, 1]) == pytest.approx(-task.config.max_tilt / 2)
 
 
 def test_tilt_is_cut_at_a_disc_and_position_at_a_box():
-    task, env = make(sets=1, instances=1)
+    task, env = make(sets=1, instances=1, preset="paper")
     env.reset()
     _, tilt, cut = task.decode(torch.tensor([[0.0, 0, 0, 1.0, 1.0]]))
     assert bool(cut) and float(tilt.norm()) == pytest.approx(task.config.max_tilt)
-    low, high = task._low.clone(), task._high.clone()
+    low, high = (task.home_pos + torch.tensor(b) for b in (TEXT.workspace_low, TEXT.workspace_high))
     limited = torch.zeros(1, dtype=torch.bool)
     for _ in range(19):
         step = env.step(torch.tensor([[1.0, 0.0, 1.0, 0.0, 0.0]]))
@@ -234,8 +266,9 @@ def test_tilt_is_cut_at_a_disc_and_position_at_a_box():
 
 @pytest.mark.parametrize(("joint_speed", "most"), [(0.75, 1.0), (1.0, 1.3)])
 @pytest.mark.parametrize("trouble", [{}, {"execution_error": 0.05}, {"delay_s": (0.05, 0.1)}])
-def test_no_joint_outruns_its_limit(trouble, joint_speed, most):
-    task = CatchingTask(CatchingConfig(joint_speed=joint_speed))
+@both_presets
+def test_no_joint_outruns_its_limit(preset, trouble, joint_speed, most):
+    task = CatchingTask(replace(PRESETS[preset], joint_speed=joint_speed))
     env = Env(task, EnvConfig(sets=64, instances=1, **trouble))
     env.reset()
     generator = torch.Generator().manual_seed(0)
@@ -257,11 +290,11 @@ def test_no_joint_outruns_its_limit(trouble, joint_speed, most):
 # Agents
 
 
-def test_agents_rank_as_they_should():
-    """VelTrack beats standing still and moving at random, and none of them solves the task."""
+def play(preset):
+    """Mean reward and success of every agent without training, over 256 sets of two."""
     reward, success = {}, {}
     for name, agent_of in AGENTS.items():
-        task, env = make(sets=256, instances=2)
+        task, env = make(sets=256, instances=2, preset=preset)
         observation = env.reset()
         agent = agent_of(task, 256)
         total = 0.0
@@ -270,9 +303,22 @@ def test_agents_rank_as_they_should():
             observation = step.observation
             total += float(step.reward.mean()) / task.horizon
         reward[name], success[name] = total, float(step.success.float().mean())
+    return reward, success
+
+
+def test_agents_rank_as_they_should():
+    """From home, VelTrack beats standing still and moving at random, and none of them solves the task."""
+    reward, success = play("paper")
     assert reward["veltrack"] > 0.1 > reward["still"] and reward["veltrack"] > reward["random"] + 0.4
     assert 0.03 < success["veltrack"] < 0.5
     assert success["still"] < 0.02 and success["random"] < 0.02
+
+
+def test_where_the_plate_meets_the_ball_standing_still_is_worth_something():
+    """At the point of arrival, the ball at least hits the plate of those who stand still or track it."""
+    reward, success = play("released")
+    assert min(reward["still"], reward["veltrack"]) > 0.0 > reward["random"]
+    assert success["random"] < 0.02 < success["still"] < 0.5 and success["veltrack"] < 0.5
 
 
 @pytest.mark.parametrize(
@@ -280,7 +326,11 @@ def test_agents_rank_as_they_should():
     [
         ({"distance": (2.0, 1.0)}, "distance .* is reversed"),
         ({"max_tilt": 1.0}, "max_tilt"),
-        ({"contact": "soft"}, "'paper' or 'exact'"),
+        ({"contact": "soft"}, "contact must be one of paper, exact, got 'soft'"),
+        ({"mount": "up"}, "mount must be one of down, level, got 'up'"),
+        ({"start": "there"}, "start must be one of arrival, home, got 'there'"),
+        ({"displacement_curve": "cube"}, "displacement_curve must be one of linear, square"),
+        ({"workspace_around": "base"}, "workspace_around must be one of start, home"),
         ({"displacement": -0.1}, "displacement must be positive"),
         ({"joint_speed": 2.0}, "joint_speed must be None or"),
         ({"workspace_low": (0.1, -0.1, -0.1)}, "enclose"),

@@ -32,7 +32,7 @@ def task_file(folder, source):
     return file
 
 
-VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "report")
+VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "released", "report")
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
@@ -113,24 +113,42 @@ def test_play_writes_a_video_and_a_picture(tmp_path):
 
     out = dris("play", "--policy", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
     assert "of the set caught" in out.stdout
-    picture = imageio.imread(tmp_path / "still-paper-n5-1.png")
+    picture = imageio.imread(tmp_path / "still-released-n5-1.png")
     assert picture.shape == (720, 1440, 3) and picture.std() > 20
     orange = (picture[..., 0] > 200) & (picture[..., 1].astype(int) - picture[..., 2] > 60)
     assert orange.sum() > 200  # balls are to be seen
     first, last = picture[:360, :480].astype(int), picture[360:, 960:].astype(int)
     assert np.abs(first - last).mean() > 0.2  # something happens
-    frames, seconds = count_frames_and_secs(str(tmp_path / "still-paper-n5-1.mp4"))
+    frames, seconds = count_frames_and_secs(str(tmp_path / "still-released-n5-1.mp4"))
     assert frames == 126 and seconds == pytest.approx(126 / 25, abs=0.05)  # the last one for a second
 
 
 def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
-    out = dris("play", "--policy", "dris-10", "--instances", 2, "--out", tmp_path)
-    assert "dris-10, preset 'paper', N = 2, seed 3: 100% of the set caught" in out.stdout
     out = dris("play", "--policy", "dris-robot", "--instances", 1, "--out", tmp_path)
     assert "dris-robot, preset 'robot', N = 1" in out.stdout
+    other = dris("play", "--policy", "dris-robot", "--preset", "released", "--out", tmp_path, ok=False)
+    assert other.returncode == 2 and "was trained with" in other.stderr and "Traceback" not in other.stderr
     list(Trainer(LineTask, tiny(), tmp_path / "line").run())
     refused = dris("play", "--policy", tmp_path / "line", "--out", tmp_path, ok=False)
     assert refused.returncode == 2 and "does not fit" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_evaluate_tells_success_at_both_speeds(tmp_path):
+    file, named = tmp_path / "scores.json", ("clean", "correlated-2", "dropout-40")
+    out = dris("evaluate", "still", "veltrack", "--conditions", *named, "--episodes", 200, "--json", file)
+    rows = json.loads(file.read_text())
+    assert [(r["policy"], r["condition"]) for r in rows] == [
+        (p, c) for p in ("still", "veltrack") for c in named
+    ]
+    for row, line in zip(rows, out.stdout.splitlines(), strict=True):
+        assert {"policy", "condition", "seed", "episodes", "success", "low", "high", "reward"} < row.keys()
+        assert 0 <= row["low"] <= row["success"] <= row["success_0.2"] <= 1
+        assert f"at 0.2 m/s {row['success_0.2']:.3f}" in line and f"reward {row['reward']:.3f}" in line
+    still = rows[0]
+    # Some balls roll at 0.1 to 0.2 m/s; who stands still sees nothing, so nothing changes what it does.
+    assert 0 < still["success"] < still["success_0.2"]
+    assert all(r["success"] == still["success"] and r["reward"] == still["reward"] for r in rows[:3])
+    assert len({r["reward"] for r in rows[3:]}) == 3
 
 
 def test_bench_writes_ratios_by_instances(tmp_path):
@@ -152,14 +170,17 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         (("evaluate",), "name at least one of policies"),
         (("evaluate", "still", "--episodes", 0), "episodes must be at least 1"),
         (("evaluate", "still", "--drive", "fci"), "add --world twin"),
-        (("evaluate", "still", "--world", "twin", "--conditions", "execution"), "noise alone"),
+        (
+            ("evaluate", "still", "--world", "twin", "--conditions", "delay-20"),
+            "take --world training or physx",
+        ),
         (("train", "--noise", "nan"), "noise must be 0 or more"),
         (("train", "--noise", -1), "noise must be 0 or more"),
         (("train", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),
         (("train", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
         (
             ("train", "--task", "examples/own_task.py:CraneTask"),
-            "no preset 'paper'; known: none, or --preset",
+            "no preset 'released'; known: none, or --preset",
         ),
         (("evaluate", "still", "--json", "results"), "ends in .json"),
         (("evaluate", "still", "--json", "config.json"), "none of config.json"),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dris import DivergedError, Env, EnvConfig
+from dris import DivergedError, Draws, Env, EnvConfig
 from fakes import LineTask
 
 
@@ -139,6 +139,8 @@ def test_errors_name_set_and_step():
         ({"noise": -1.0}, "noise must be"),
         ({"execution_error": float("nan")}, "execution_error must be"),
         ({"delay_s": (0.06, 0.0)}, "0 <= low <= high"),
+        ({"noise_correlation": 1.0}, r"noise_correlation must lie in \[0, 1\), got 1.0"),
+        ({"dropout": -0.1}, r"dropout must lie in \[0, 1\), got -0.1"),
     ],
 )
 def test_bad_configurations_are_refused(config, message):
@@ -167,3 +169,133 @@ def test_reset_takes_indices_or_a_mask_and_nothing_else():
     with pytest.raises(ValueError, match=r"shape \(4,\)"):
         env.reset(torch.tensor([True]))
     assert env.episodes.tolist() == [2, 1, 2, 1]
+
+
+# Observations: correlated noise and missing ones
+
+
+def errors_of(steps, **config):
+    """Observation minus state [T, B] of the first number, over an episode that is long and stands still."""
+    task, env = make(instances=1, **config)
+    task.horizon = steps
+    seen = [env.reset().states]
+    seen += [env.step(torch.zeros(env.config.sets, 1)).observation.states for _ in range(steps - 1)]
+    return (torch.stack(seen) - task.states())[:, :, 0, 0]
+
+
+def test_correlated_noise_is_an_ar1_of_the_same_spread():
+    """Correlation c^k at lag k, and the standard deviation of white noise at every step, the first included.
+
+    Tolerances are four standard errors over the sets alone: 1 / sqrt(2 B) for a spread, 1 / sqrt(B) for a
+    correlation.
+    """
+    sets = 40_000
+    error = errors_of(8, sets=sets, noise=3.0, noise_correlation=0.8)
+    assert error.std(dim=1).tolist() == pytest.approx([0.3] * 8, rel=4 / (2 * sets) ** 0.5)
+    lags = torch.corrcoef(error)
+    for first in range(8):
+        for later in range(first, 8):
+            expected = 0.8 ** (later - first)
+            assert float(lags[first, later]) == pytest.approx(expected, abs=4 / sets**0.5)
+
+
+def test_correlated_noise_is_each_set_s_own_and_fresh_at_reset():
+    sets, steps = 30, 1500
+    error = errors_of(steps, sets=sets, noise=1.0, noise_correlation=0.8)
+    between = torch.corrcoef(error.T) - torch.eye(sets)
+    # A correlation of two AR(1) over T steps has the error sqrt((1 + c^2) / (1 - c^2) / T); 435 pairs.
+    assert float(between.abs().max()) < 5 * ((1 + 0.64) / (1 - 0.64) / steps) ** 0.5
+
+    _, env = make(sets=20_000, instances=1, noise=1.0, noise_correlation=0.8)
+    before = env.reset()
+    some = torch.arange(0, 20_000, 2)
+    after = env.reset(some)
+    _, clean = make(sets=20_000, instances=1)
+    truth_before, truth_after = clean.reset().states, clean.reset(some).states
+    errors = [(o.states - t)[some, 0, 0] for o, t in ((before, truth_before), (after, truth_after))]
+    assert abs(float(torch.corrcoef(torch.stack(errors))[0, 1])) < 4 / 10_000**0.5
+    assert torch.equal(before.states[1::2], after.states[1::2])  # those that went on keep their error
+
+
+def test_without_correlation_noise_has_the_bits_of_white_noise():
+    """It is drawn for each set, episode and moment alone, and added: whatever came before."""
+    task, env = make(sets=50, instances=1, noise=2.0, noise_correlation=0.0)
+    seen, sets = [env.reset().states], torch.arange(50)
+    start = task.states()
+    seen += [env.step(torch.zeros(50, 1)).observation.states for _ in range(3)]
+    for k, states in enumerate(seen):
+        draws = Draws(0, sets, torch.ones(50, dtype=torch.long), torch.full((50,), 4 * k + 1))
+        assert torch.equal(states, start + torch.tensor([0.2, 0.2]) * draws.normal(1, 2))
+    # Undo the recursion e' = c e + sqrt(1 - c^2) w: what is left of correlated noise is the same white noise.
+    white, correlated = (errors_of(6, sets=50, noise=2.0, noise_correlation=c) for c in (0.0, 0.8))
+    torch.testing.assert_close(correlated[0], white[0], rtol=0, atol=1e-6)
+    torch.testing.assert_close((correlated[1:] - 0.8 * correlated[:-1]) / 0.6, white[1:], rtol=0, atol=1e-5)
+
+
+class Turning(LineTask):
+    """A condition that tells the time."""
+
+    condition_size = 1
+
+    def condition(self):
+        return torch.full((len(self.x), 1), float(len(self.commands)))
+
+
+def test_a_missing_observation_is_the_last_one_that_was_seen():
+    task = Turning()
+    task.horizon = 200
+    env = Env(task, EnvConfig(sets=300, instances=2, noise=1.0, dropout=0.3, seed=4))
+    fresh = Env(Turning(), EnvConfig(sets=300, instances=2, noise=1.0, seed=4))  # the same, nothing missing
+    fresh.task.horizon = 200
+    seen, full = env.reset().states, fresh.reset().states
+    assert torch.equal(seen, full)  # the first is never missing
+    missed = 0
+    for k in range(1, 101):
+        action = torch.full((300, 1), 0.2)
+        step, whole = env.step(action), fresh.step(action).observation.states
+        held = (step.observation.states == seen).flatten(1).all(dim=1)
+        assert torch.equal(step.observation.states[~held], whole[~held])
+        assert torch.equal(step.observation.condition, torch.full((300, 1), float(k)))  # always of now
+        missed += int(held.sum())
+        seen = step.observation.states
+    # 30,000 chances, each by itself: four standard errors.
+    assert missed / 30_000 == pytest.approx(0.3, abs=4 * (0.3 * 0.7 / 30_000) ** 0.5)
+
+
+def test_sets_miss_observations_each_by_itself_and_alone_as_in_company():
+    few, many = (
+        Env(LineTask(), EnvConfig(sets=sets, instances=1, dropout=0.5, seed=1)) for sets in (40, 400)
+    )
+    few.reset()
+    last = many.reset().states
+    patterns = []
+    for _ in range(4):
+        a = few.step(torch.ones(40, 1)).observation.states
+        b = many.step(torch.ones(400, 1)).observation.states
+        assert torch.equal(a, b[:40])
+        patterns.append((b == last).flatten(1).all(dim=1))
+        last = b
+    # Half of the sets at each step, and not the same half: agreement of two steps is a coin's.
+    agree = float((patterns[0] == patterns[1]).float().mean())
+    assert agree == pytest.approx(0.5, abs=4 * 0.5 / 400**0.5)
+
+
+def test_a_partial_reset_leaves_what_the_others_saw():
+    env = Env(LineTask(), EnvConfig(sets=200, instances=1, noise=1.0, dropout=0.6, seed=2))
+    start = env.reset().states
+    seen = env.step(torch.ones(200, 1)).observation.states
+    stale = (seen == start).flatten(1).all(dim=1)
+    assert 0.4 < float(stale.float().mean()) < 0.8
+    again = env.reset(torch.arange(0, 200, 2)).states
+    assert torch.equal(again[1::2], seen[1::2])  # what was missing does not come back
+    own = Env(LineTask(), EnvConfig(sets=200, instances=1, noise=1.0, seed=2))
+    own.reset()
+    own.step(torch.ones(200, 1))
+    assert torch.equal(again[::2], own.reset(torch.arange(0, 200, 2)).states[::2])  # a new start is seen
+
+
+def test_sets_may_begin_one_after_the_other_with_dropout():
+    env = Env(LineTask(), EnvConfig(sets=3, instances=2, dropout=0.5))
+    whole = Env(LineTask(), EnvConfig(sets=3, instances=2)).reset().states
+    assert torch.equal(env.reset(torch.tensor([0])).states[0], whole[0])
+    assert torch.equal(env.reset(torch.tensor([1, 2])).states, whole)

@@ -26,11 +26,15 @@ ROOMS = [
     ["sim"],
     ["catching"],
     ["names"],
+    ["physx"],
     ["bench"],
     ["twin"],
+    ["worlds"],
     ["eyes"],
     ["study"],
+    ["outside"],
     ["trials"],
+    ["cli_experiments"],
     ["cli"],
 ]
 CORE = {

@@ -4,7 +4,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from arms import GANTRY_XML, fr3_model, gantry_model
+from arms import GANTRY_XML, fr3_down_model, fr3_model, gantry_model
+from dris.catching.robot import robot_spec
 from dris.sim.model import ModelError, load_arm
 
 
@@ -20,7 +21,7 @@ def test_fr3_flange_stands_where_franka_says():
 
 
 def test_fr3_without_tool_has_the_published_gravity_and_inertia():
-    spec = mujoco.MjSpec.from_file(str(__import__("arms").ROBOT_XML))
+    spec = robot_spec("level")
     spec.delete(spec.body("hand"))
     model = spec.compile()
     data = mujoco.MjData(model)
@@ -41,7 +42,7 @@ def test_fr3_limits_are_the_stricter_published_set():
 
 
 def test_masses_are_all_there():
-    for model in (fr3_model(), gantry_model()):
+    for model in (fr3_model(), fr3_down_model(), gantry_model()):
         moving = sum(model.body_mass[b] for b in range(1, model.nbody) if model.body(b).name != "base")
         assert load_arm(model).mass.sum() == pytest.approx(moving)
 

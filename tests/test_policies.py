@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dris.catching.agents import SHIPPED
-from dris.catching.settings import CatchingConfig
+from dris.catching.settings import ROBOT
 from dris.catching.task import CatchingTask
 from dris.cli import PAPER_RECIPE
 from dris.evaluate import CONDITIONS, evaluate
@@ -61,10 +61,23 @@ def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
     assert score.success == pytest.approx(rate, abs=4 * error)
 
 
-def test_a_policy_is_refused_where_its_actions_mean_something_else():
-    with pytest.raises(CheckpointError, match="was trained with max_tilt = 0.25, this task has 0.4"):
-        load_policy(SHIPPED["dris-10"], lambda: CatchingTask(CatchingConfig(max_tilt=0.4)))
-    load_policy(SHIPPED["dris-10"], lambda: CatchingTask(CatchingConfig(joint_speed=1.0)))
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_tilt": 0.4}, "was trained with max_tilt = 0.25, this task has 0.4"),
+        ({"mount": "down"}, "was trained with mount = level, this task has down"),
+        ({"displacement_curve": "linear"}, "displacement_curve = square, this task has linear"),
+        ({"workspace_around": "start"}, "workspace_around = home, this task has start"),
+    ],
+)
+def test_a_policy_is_refused_where_its_actions_mean_something_else(changes, message):
+    with pytest.raises(CheckpointError, match=message):
+        load_policy(SHIPPED["dris-robot"], lambda: CatchingTask(replace(ROBOT, **changes)))
+
+
+def test_a_policy_may_be_tried_inside_other_limits_and_from_elsewhere():
+    for changes in ({"joint_speed": 1.0}, {"torque_rate": None}, {"start": "arrival"}, {"contact": "exact"}):
+        load_policy(SHIPPED["dris-robot"], lambda c=changes: CatchingTask(replace(ROBOT, **c)))
 
 
 def test_names_that_are_none_are_refused(tmp_path):

@@ -13,7 +13,7 @@ from dris.recipe import TrainConfig
 from dris.study.claims import CLAIMS, Claim, answers, summary
 from dris.study.page import load_paper, markdown_table, report_study
 from dris.study.results import estimate, load_results, makespan
-from dris.study.runner import METHODS, Job, Study, cell_file, paper_study, run_job, run_study
+from dris.study.runner import METHODS, Job, Study, cell_file, meaning, paper_study, run_job, run_study
 from test_learning import tiny
 
 ROOT = Path(__file__).parents[1]
@@ -63,6 +63,12 @@ def test_results_under_a_condition_that_meant_something_else_are_not_mixed_in(fi
         list(run_study(small(), finished / "out", finished / "work"))
 
 
+def test_a_stamp_says_what_a_condition_changes_and_nothing_else():
+    assert meaning(conditions()["clean"]) == ""
+    assert meaning(conditions()["noise-2"]) == "noise=2"
+    assert meaning(conditions()["correlated-2"]) == "noise=2, noise_correlation=0.8"
+
+
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     bad = small(jobs=(Job("e2e", "nonsense", 0), JOBS[0]))
     done = dict(run_study(bad, tmp_path / "out", tmp_path / "work"))
@@ -98,7 +104,8 @@ def test_the_quick_size_of_the_paper_s_study_runs_from_training_to_page(tmp_path
     }
     page = report_study(tmp_path / "out", tmp_path / "page", load_paper()).read_text()
     assert "2 of 2 runs" in page and "Missing" not in page
-    assert (tmp_path / "page" / "paper-noise.png").exists()
+    assert (tmp_path / "page" / "released-noise.png").exists()
+    assert (tmp_path / "page" / "claims.png").exists()
 
 
 def test_methods_differ_in_what_defines_them_alone():
@@ -113,6 +120,11 @@ def test_methods_differ_in_what_defines_them_alone():
         assert config.noise == (2.0 if method.endswith("noise") else 0.0)
     seeds = {m: sum(j.method == m and j.preset == "paper" for j in study.jobs) for m in METHODS}
     assert list(seeds.values()) == [5, 5, 5, 5, 5, 4, 3, 4, 3, 3, 3, 1]
+    seeds = {m: sum(j.method == m and j.preset == "released" for j in study.jobs) for m in METHODS}
+    assert list(seeds.values()) == [5, 5, 5, 5, 5, 3, 0, 3, 0, 0, 0, 2]
+    # What only the newer runs are scored under.
+    assert "correlated-2" in study.conditions_of("released") and "clean" in study.conditions_of("released")
+    assert "correlated-2" not in study.conditions_of("paper")
 
 
 # Pages
@@ -158,7 +170,7 @@ def test_the_page_follows_the_files(tmp_path):
 
 def test_cells_that_are_not_there_are_shown_as_missing(tmp_path):
     write_study(tmp_path / "a", {("e2e", 0): 0.25})
-    table = markdown_table(load_results(tmp_path / "a"), load_paper())
+    table = markdown_table(load_results(tmp_path / "a"), load_paper(), "paper")
     e2e, dris = table.splitlines()[2:]
     assert e2e.startswith(
         "| e2e | 1 of 2 | 0.25 [0.25, 0.25] | 0.93 | 0.25 [0.25, 0.25] | 0.54 | missing | 0.23 |"
@@ -168,7 +180,7 @@ def test_cells_that_are_not_there_are_shown_as_missing(tmp_path):
 
 def test_the_readme_has_the_table_of_the_results_that_are_here():
     results = load_results(ROOT / "results/paper")
-    table = markdown_table(results, load_paper())
+    table = markdown_table(results, load_paper(), "released")
     assert table == (ROOT / "results/paper/table.md").read_text(), "run: dris report results/paper"
     assert table in (ROOT / "README.md").read_text()
 
@@ -211,6 +223,27 @@ def test_a_claim_is_seen_if_luck_would_seldom_do_the_same(tmp_path):
     assert answers(load_results(folder), replace(claim, pairs=(("dris-50", "e2e"),))) == []
 
 
+def test_a_claim_is_answered_by_every_measure_that_all_runs_have(tmp_path):
+    """The order of the methods turns with the speed that success asks for: so do the verdicts."""
+    claim = Claim("more is better", (("dris-10", "e2e"),), ("noise-1",))
+    low, high = (0.1, 0.2, 0.3, 0.4), (0.6, 0.7, 0.8, 0.9)
+    runs = {("dris-10", seed): value for seed, value in enumerate(low)}
+    write_study(tmp_path, runs | {("e2e", seed): value for seed, value in enumerate(high)}, seeds=4)
+    assert load_results(tmp_path).measures("paper") == ["success"]
+    for method, values in (("dris-10", high), ("e2e", low)):
+        for seed, value in enumerate(values):
+            file = cell_file(tmp_path, Job(method, "paper", seed))
+            cell = json.loads(file.read_text())
+            for score in cell["scores"].values():
+                score["success_0.2"] = value
+            file.write_text(json.dumps(cell))
+    results = load_results(tmp_path)
+    assert results.measures("paper") == ["success", "success_0.2"]
+    (strict,), (mild,) = answers(results, claim), answers(results, claim, "success_0.2")
+    assert (strict.verdict, mild.verdict) == ("the reverse is seen", "seen")
+    assert mild.rates == pytest.approx((0.75, 0.25)) and strict.p == mild.p == pytest.approx(2 / 70)
+
+
 def test_a_claim_names_the_conditions_that_disagree_with_its_average(tmp_path):
     """Worse by 0.1 without noise, better by 0.3 with it: better on average, but not everywhere."""
     claim = Claim("more is better", (("dris-10", "e2e"),), ("clean", "noise-1"))
@@ -231,7 +264,7 @@ def test_a_claim_names_the_conditions_that_disagree_with_its_average(tmp_path):
 def test_the_study_has_the_runs_that_its_claims_ask_for():
     planned = {(job.preset, job.method) for job in paper_study().jobs}
     assert {(c.preset, method) for c in CLAIMS for pair in c.pairs for method in pair} <= planned
-    assert {n for claim in CLAIMS for n in claim.conditions} <= set(paper_study().conditions)
+    assert all(set(c.conditions) <= set(paper_study().conditions_of(c.preset)) for c in CLAIMS)
 
 
 def test_the_time_of_a_cluster_by_hand(tmp_path):

@@ -12,27 +12,25 @@ from typing import Annotated, Literal
 import tyro
 
 from dris import edges
+from dris.cli_experiments import bench, report, study, trials
 from dris.env import DivergedError
 from dris.evaluate import EVALUATION_SEED
 from dris.names import (
     CATCHING,
     agent_maker,
-    check_conditions,
-    glossary,
     in_words,
     load_task,
     policy_file,
-    score,
     task_maker,
 )
+from dris.outside import released
 from dris.recipe import TrainConfig
-from dris.runs import load_checkpoint, read_json, to_json, write_atomically
+from dris.runs import load_checkpoint, to_json, write_atomically
 from dris.runtime import draw_without_screen
-from dris.trials.config import TrialsConfig
 from dris.twin import Drive
+from dris.worlds import World, check_world, score_in
 
 PAPER_RECIPE = TrainConfig(task=CATCHING, preset="released")
-PAPER_TRIALS = TrialsConfig()
 _SHOWN = ("chamfer", "reward", "set_success")
 
 
@@ -89,7 +87,7 @@ def evaluate(
     conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
-    world: Literal["training", "twin"] = "training",
+    world: World = "training",
     drive: Drive = "ideal",
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -99,11 +97,12 @@ def evaluate(
         policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot),
             or agents of the catching task (still, random, veltrack).
         conditions: clean, noise-1 to noise-4, execution, restitution, delay-20, delay-40, delay-60 (ms),
-            ramp-1.3, ramp-2.0 (m/s; also with -noise-2), worst-case (a grid over the domain).
+            correlated-1 to correlated-4, dropout-20, dropout-40 (%), ramp-1.3, ramp-2.0 (m/s; also with
+            -noise-2), worst-case (a grid over the domain).
         episodes: Episodes per policy and condition.
         seed: Seed of the episodes; by default one that training never uses.
-        world: twin: the same throws in both worlds, with perfect sight and noise at most; some 5 episodes a
-            second, so ask for fewer.
+        world: twin or physx (needs the extra physx): the same throws there and in training, with perfect
+            sight; some 5 and 50 episodes a second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; jumping: with
             friction and latency; fci: and 1000 Nm/s; identified: and gains fitted to that.
         json_file: Also write the scores to this file.
@@ -112,22 +111,12 @@ def evaluate(
     edges.check_named(policies=policies, conditions=conditions)
     edges.check_seed(seed)
     edges.check_json(json_file)
-    check_conditions(conditions)
-    if world == "twin":
-        from dris.twin.compare import noise_of, score_in_twin
-
-        for condition in conditions:
-            noise_of(condition)
-    elif drive != "ideal":
-        raise ValueError("--drive is the twin's: add --world twin")
+    check_world(world, conditions, drive)
     agents = {name: agent_maker(name) for name in policies}
     rows = []
     for name, (make_task, make_agent) in agents.items():
         for condition in conditions:
-            if world == "twin":
-                row = score_in_twin(name, condition, episodes, seed, drive)
-            else:
-                row = score(make_task, make_agent, condition, episodes, seed)
+            row = score_in(world, make_task, make_agent, condition, episodes, seed, drive)
             rows.append({"policy": name, **row})
             print(f"{name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:
@@ -178,152 +167,6 @@ def play(
     return 0
 
 
-def bench(
-    what: tyro.conf.Positional[Literal["world", "physics", "train"]],
-    sets: int | None = None,
-    instances: tuple[int, ...] = (1, 10, 50, 200),
-    repeats: int = 5,
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
-) -> int:
-    """Measure speed beside peers, or accuracy, in one run on this machine.
-
-    Args:
-        what: world: speed of this world, MuJoCo and (if installed) SAPIEN; physics: errors of this world
-            against its own substep and against MuJoCo; train: where an iteration's time goes.
-        sets: Sets that evolve side by side (world, physics).
-        instances: Set sizes to measure (world, train).
-        repeats: Throws per world and size (world), iterations per size (train).
-        json_file: Also write the result to this file.
-    """
-    if repeats < 2 or not instances:
-        raise ValueError(f"bench needs at least two repeats and one set size, got {repeats} and {instances}")
-    edges.check_json(json_file)
-    if what == "world":
-        from dris.bench.world import bench_world, table
-
-        result = bench_world(instances, 128 if sets is None else sets, repeats)
-    elif what == "train":
-        from dris.bench.train import bench_train, table
-
-        result = bench_train(instances, repeats)
-    else:
-        from dris.bench.physics import bench_physics, table
-
-        result = bench_physics(64 if sets is None else sets)
-    print(table(result))
-    if json_file is not None:
-        write_atomically(json_file, to_json(result))
-    return 0
-
-
-def study(
-    what: tyro.conf.Positional[Literal["paper", "theory"]],
-    quick: bool = False,
-    out: Path | None = None,
-    work: Path = Path("runs/study"),
-    workers: int = 1,
-    ray: str | None = None,
-) -> int:
-    """Run what is missing of a study. Interrupt at will; the same command goes on where it stopped.
-
-    Args:
-        what: paper: every figure of the paper's simulation section, with baselines; theory: what the paper's
-            Appendix B predicts of N, measured.
-        quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
-        out: Folder of the results; by default results/paper or results/theory, with --quick runs/paper-quick
-            or runs/theory-quick.
-        work: Folder of the runs themselves.
-        workers: Runs at a time on this machine, one thread each.
-        ray: Address of a Ray cluster to run on instead; "local" starts one here.
-    """
-    from dris.study.runner import paper_study, run_study
-
-    edges.check_at_least_one(workers=workers)
-    folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
-    if what == "theory":
-        from dris.study.theory import TheoryConfig, measure
-
-        found = measure(TheoryConfig(sets=8) if quick else TheoryConfig())
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "theory.json", to_json(found))
-        print(f"{folder}: measured; `dris report {folder}` makes the page")
-        return 0
-    plan = paper_study(quick)
-    start, failed, done = time.perf_counter(), 0, 0
-    for job, error in run_study(plan, folder, work / plan.name, workers, ray):
-        done, failed = done + 1, failed + bool(error)
-        minutes = (time.perf_counter() - start) / 60
-        outcome = f"FAILED: {error}" if error else "done"
-        print(f"{minutes:6.1f} min  {job.name:<28} {outcome}  ({done} of this go)", flush=True)
-    missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
-    print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
-    return 1 if failed else 0
-
-
-def trials(
-    config: Annotated[TrialsConfig, tyro.conf.arg(name="")] = PAPER_TRIALS,
-    out: Path = Path("results/trials"),
-    name: str = "",
-    workers: int = 1,
-    films: bool = False,
-) -> int:
-    """Trials in the twin laboratory, from rendered images to torques. Interrupt and repeat to go on.
-
-    Args:
-        config: Which trials.
-        out: Folder of the results.
-        name: Of the file; by default the kind of trials.
-        workers: Trials at a time on this machine.
-        films: Afterwards, also film a catch and a loss of every policy.
-    """
-    edges.check_at_least_one(workers=workers)
-    if films and config.sight != "cameras":
-        raise ValueError("--films show what cameras see: leave them out, or take --sight cameras")
-    edges.check_extra("cv2", "eyes")
-    draw_without_screen()
-    from dris.trials.table import film_table, run_table
-
-    out.mkdir(parents=True, exist_ok=True)
-    file, done = out / f"{name or config.kind}.json", 0
-    for done, (trial, caught) in enumerate(run_table(config, file, workers), start=1):
-        print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
-    print(f"{done} trials added; all that are now in {file}:")
-    for policy, total in read_json(file)["totals"].items():
-        rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
-        slow = f"{total['within_speed']} of them with no joint beyond its speed limit"
-        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {slow}")
-    for video in film_table(file) if films else ():
-        print(f"film     {video}", flush=True)
-    return 0
-
-
-def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
-    """Write a page about a run (success table, learning curve, videos), a study or trials, from files alone.
-
-    Args:
-        folder: Run folder, with scores.json (of `dris evaluate --json`) if it is there; or the results of a
-            study (the theory's page also takes the gap from the folder `paper` beside it) or of trials.
-        out: Folder of the page; by default that folder itself.
-    """
-    edges.check_folder(folder)
-    edges.check_out(out)
-    from dris.report import report_run
-    from dris.study.page import load_paper, report_study
-    from dris.study.theory_page import report_theory
-    from dris.trials.page import report_trials
-
-    if any("trials" in read_json(file, (dict, list)) for file in folder.glob("*.json")):
-        page = report_trials(folder, out or folder, load_paper())
-    elif (folder / "theory.json").exists():
-        page = report_theory(folder, out or folder, folder.parent / "paper")
-    elif (folder / "study.json").exists():
-        page = report_study(folder, out or folder, load_paper())
-    else:
-        page = report_run(folder, out or folder, glossary)
-    print(f"page     {page}")
-    return 0
-
-
 def main() -> None:
     """Entry point of the command."""
     verbs: dict[str, Callable[..., int]] = {
@@ -334,6 +177,7 @@ def main() -> None:
         "bench": bench,
         "study": study,
         "trials": trials,
+        "released": released,
         "report": report,
     }
     try:

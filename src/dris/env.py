@@ -35,8 +35,8 @@ class EnvConfig:
     step: one error for all its instances, as a set of one has at deployment. Drawn for each instance, it
     would average out in the set's code."""
     noise_correlation: float = 0.0
-    """Correlation of the noise from one control step to the next: AR(1) of the same standard deviation, as the
-    errors of a tracker are."""
+    """Correlation of the noise from one control step to the next: AR(1) of the same standard deviation, as
+    the errors of a tracker are."""
     dropout: float = 0.0
     """Probability that an observation is missing; the last one then stands in for it. The first never is."""
     execution_error: float = 0.0
@@ -126,7 +126,7 @@ class Env:
         task.allocate(config.sets, config.instances)
         self._noise_scale = config.noise * torch.tensor(task.noise_scale)
         self._error = torch.zeros(config.sets, 1, len(task.state_names))  # of the observation, in scales
-        self._seen = torch.zeros(0)  # states as they were observed last
+        self._seen = torch.zeros(0)  # states as they were observed last, with dropout
         self._every = torch.arange(config.sets)
         self.steps = torch.zeros(config.sets, dtype=torch.long)
         """[B] control steps since each episode began."""
@@ -164,7 +164,7 @@ class Env:
         self._pending[:, sets] = self.task.hold()[sets]
         self._draw_error(sets, fresh=True)
         waiting = None
-        if self.config.dropout > 0 and len(sets) < self.config.sets:  # the others see what they saw
+        if len(self._seen) and len(sets) < self.config.sets:  # the others see what they saw
             waiting = torch.ones(self.config.sets, dtype=torch.bool)
             waiting[sets] = False
         return self._observe(self.task.states(), waiting)

@@ -30,7 +30,7 @@ class Condition:
         noise: Observation noise in multiples of the task's noise scale.
         execution_error: Half width of the uniform error on commands.
         delay_s: Time from observation to the moment its command acts [s].
-        noise_correlation: Of the noise from one control step to the next (AR(1), the same standard deviation).
+        noise_correlation: Of the noise from one control step to the next, an AR(1) of the same deviation.
         dropout: Probability that an observation is missing; the last one then stands in for it.
         domain: Ranges that differ from the training's, by parameter.
         task: Values of the task that differ from the training's, for `Task.changed`.
@@ -68,23 +68,23 @@ class Score:
     """By the task's other measures."""
 
 
-def evaluate(
-    make_task: Callable[[], Task],
-    make_agent: Callable[[Task, int], Agent],
-    condition: Condition,
-    episodes: int = 2000,
-    seed: int = EVALUATION_SEED,
-) -> Score:
-    """Run single-instance episodes, all at once, and judge success at each one's last step.
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of each of E episodes."""
 
-    Args:
-        make_task: Builds a fresh task.
-        make_agent: Builds the agent for a task and a number of sets.
-        condition: What makes it harder.
-        episodes: How many, each in a set of one instance.
-        seed: Of throws, physics and noise.
-    """
-    task = make_task()
+    success: dict[str, torch.Tensor]
+    """[E] whether it counts at its last step, by measure: `success` and the task's others."""
+    reward: torch.Tensor
+    """[E] mean per step."""
+
+    def score(self) -> Score:
+        """The means."""
+        rates = {name: float(caught.float().mean()) for name, caught in self.success.items()}
+        return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates)
+
+
+def make_env(task: Task, condition: Condition, episodes: int, seed: int) -> Env:
+    """Sets of one instance each under a condition; the task belongs to them from now on."""
     if condition.task:
         task = task.changed(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
@@ -98,7 +98,27 @@ def evaluate(
         execution_error=condition.execution_error,
         delay_s=(condition.delay_s, condition.delay_s),
     )
-    env = Env(task, config, domain=task.domain.shifted(**shifts))
+    return Env(task, config, domain=task.domain.shifted(**shifts))
+
+
+def run_episodes(
+    make_task: Callable[[], Task],
+    make_agent: Callable[[Task, int], Agent],
+    condition: Condition,
+    episodes: int = 2000,
+    seed: int = EVALUATION_SEED,
+) -> Outcomes:
+    """Run single-instance episodes, all at once, and judge success at each one's last step.
+
+    Args:
+        make_task: Builds a fresh task.
+        make_agent: Builds the agent for a task and a number of sets.
+        condition: What makes it harder.
+        episodes: How many, each in a set of one instance.
+        seed: Of throws, physics and noise.
+    """
+    env = make_env(make_task(), condition, episodes, seed)
+    task = env.task
     observation = env.reset()
     agent = make_agent(task, episodes)
     running = torch.ones(episodes, dtype=torch.bool)
@@ -109,13 +129,23 @@ def evaluate(
         total += running * step.reward
         steps += running
         for name, caught in {"success": step.success, **task.other_successes()}.items():
-            success.setdefault(name, torch.zeros(episodes))[running] = caught[running, 0].float()
+            success.setdefault(name, torch.zeros(episodes, dtype=torch.bool))[running] = caught[running, 0]
         running &= ~step.done
         if not bool(running.any()):
             break
         observation = env.reset(step.terminated) if bool(step.terminated.any()) else step.observation
-    rates = {name: float(caught.mean()) for name, caught in success.items()}
-    return Score(episodes, rates.pop("success"), float((total / steps).mean()), rates)
+    return Outcomes(success, total / steps)
+
+
+def evaluate(
+    make_task: Callable[[], Task],
+    make_agent: Callable[[Task, int], Agent],
+    condition: Condition,
+    episodes: int = 2000,
+    seed: int = EVALUATION_SEED,
+) -> Score:
+    """Rates and mean reward of single-instance episodes: see `run_episodes`."""
+    return run_episodes(make_task, make_agent, condition, episodes, seed).score()
 
 
 def worst_case(

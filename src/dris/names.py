@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dris.evaluate import CONDITIONS, Agent, Condition, evaluate, worst_case
+from dris.evaluate import CONDITIONS, Agent, Condition, Score, evaluate, worst_case
 from dris.load import load_policy
 from dris.runs import load_checkpoint
 from dris.stats import wilson
@@ -162,10 +162,14 @@ def score(
         where = {"where": point}
     else:
         result = evaluate(make_task, make_agent, conditions()[condition], episodes, seed)
-    low, high = wilson(round(result.success * episodes), episodes)
-    row = {"condition": condition, "seed": seed, "episodes": episodes, "success": result.success}
-    row |= {"low": low, "high": high, **result.other_successes, "reward": result.reward}
-    return row | where
+    return score_row(condition, seed, result) | where
+
+
+def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
+    """A score as results have it: with Wilson's interval (95 %)."""
+    low, high = wilson(round(result.success * result.episodes), result.episodes)
+    row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
+    return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
 
 
 def in_words(row: dict[str, Any]) -> str:

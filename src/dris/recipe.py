@@ -14,7 +14,7 @@ from dris.policy import PolicyConfig
 
 @dataclass(frozen=True)
 class PpoConfig:
-    """How the policy learns; what the paper leaves open was tuned here."""
+    """How the policy learns; what the paper leaves open was tuned here (docs/policies.md)."""
 
     learning_rate: float = 3e-3
     """At the start; falls linearly with the iterations."""
@@ -30,12 +30,11 @@ class PpoConfig:
     """lambda of the advantage estimate"""
     clip: float = 0.2
     largest_gradient: float = 1.0
-    weight_decay: float = 0.07
+    weight_decay: float = 0.2
     """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
-    smooth policy passes on less observation noise: docs/policies.md."""
-
-    decay_encoder: bool = False
-    """Whether a learned encoder's weights decay, too. Off in the recipe, which was tuned with frozen ones."""
+    smooth policy passes on less observation noise."""
+    decay_encoder: bool = True
+    """Whether a learned encoder's weights decay, too: without it E2E undoes the decay there."""
 
     average: float = 0.2
     """The policy that is evaluated and kept is a running mean of the learner's weights over about this share
@@ -55,6 +54,10 @@ class PpoConfig:
             raise ValueError(f"average must lie in [0, 1), got {self.average}")
         if not 0 <= self.weight_decay < math.inf:
             raise ValueError(f"weight_decay must be 0 or more and finite, got {self.weight_decay}")
+
+
+LITERAL_PPO = PpoConfig(weight_decay=0.07, decay_encoder=False)
+"""As it was tuned on the paper's text taken literally (docs/literal.md)."""
 
 
 @dataclass(frozen=True)

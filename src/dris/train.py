@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import torch
@@ -280,10 +281,10 @@ class Trainer:
         window = max(self.config.ppo.average * self.config.iterations, 1.0)
         keep = min(1 - 1 / window, (1 + iteration) / (10 + iteration))
         with torch.no_grad():
-            for mean, new in zip(
+            for average, new in zip(
                 self.averaged.actor.parameters(), self.policy.actor.parameters(), strict=True
             ):
-                mean.lerp_(new, 1 - keep)
+                average.lerp_(new, 1 - keep)
 
     def _check_finite(self, losses: dict[str, float], iteration: int) -> None:
         if not all(math.isfinite(value) for value in losses.values()):
@@ -299,15 +300,12 @@ class Trainer:
             condition, agent = CONDITIONS[name], lambda task, sets: self.averaged
             score = evaluate(self.make_task, agent, condition, episodes, VALIDATION_SEED)
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
-        if self.rank == 0 and self._score(figures) > self.best:
-            self.best = self._score(figures)
+            figures |= {f"{name}/{measure}": rate for measure, rate in score.other_successes.items()}
+        rate = mean(figures[f"{name}/success"] for name in self.config.evaluate_on)  # what "best" means
+        if self.rank == 0 and rate > self.best:
+            self.best = rate
             self._save_policy(self.folder / "best.safetensors", figures)
         return figures
-
-    def _score(self, figures: dict[str, float]) -> float:
-        """What "best" means: mean success over the conditions evaluated on."""
-        rates = [figures[f"{name}/success"] for name in self.config.evaluate_on]
-        return sum(rates) / len(rates)
 
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
         tensors = named("actor", self.averaged.actor.state_dict())

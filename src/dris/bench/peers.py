@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
 
+from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene
 from dris.sim.model import SerialArm
 
 BALL_DENSITY = 30.0
@@ -116,76 +115,28 @@ def run_mujoco(scene: Scene) -> PeerRun:
 
 SAPIEN_STEP_S = 0.01
 """ManiSkill's simulation step."""
+SAPIEN = PhysxConfig(
+    step_s=SAPIEN_STEP_S, ball_density=BALL_DENSITY, contact_offset=0.01, position_iterations=10
+)
+"""SAPIEN's own offset and iterations, which cost less than ManiSkill's."""
 
 
 def run_sapien(scene: Scene) -> PeerRun:
-    """One second in SAPIEN (PhysX on the CPU). Needs the extra `bench`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for Vulkan, which physics does not need
-        import sapien
-
-    config = sapien.physx.PhysxSceneConfig()
-    config.enable_tgs = True
-    config.bounce_threshold = 2.0
-    sapien.physx.set_scene_config(config)
-    world = sapien.Scene([sapien.physx.PhysxCpuSystem()])
-    world.set_timestep(SAPIEN_STEP_S)
-    robot = _sapien_arm(sapien, world, scene)
-    balls = []
-    for r, mu, e in zip(scene.radius, scene.friction, scene.restitution, strict=True):
-        builder = world.create_actor_builder()
-        material = sapien.physx.PhysxMaterial(float(mu), float(mu), float(e))
-        builder.add_sphere_collision(radius=float(r), material=material, density=BALL_DENSITY)
-        builder.collision_groups = [1, 2, 0, 0]
-        builder.set_initial_pose(sapien.Pose(scene.ball_pos.tolist()))
-        body = builder.build().find_component_by_type(sapien.physx.PhysxRigidDynamicComponent)
-        body.set_linear_velocity(scene.ball_vel.tolist())
-        balls.append(body)
+    """One second in SAPIEN (PhysX on the CPU). Needs the extra `physx`."""
+    plate = Material(0.0, 0.0, 0.2)
+    rows = zip(scene.radius, scene.friction, scene.restitution, strict=True)
+    balls = [
+        Ball(scene.ball_pos, scene.ball_vel, float(r), Material(float(mu), float(mu), float(e)))
+        for r, mu, e in rows
+    ]
+    gains = (scene.stiffness, scene.damping)
+    world = PhysxScene(scene.arm, np.array(scene.home), gains, plate, balls, 2.0, SAPIEN)
     seconds, touched = 0.0, np.zeros(len(balls), bool)
     rises = np.full(len(balls), scene.ball_vel[2])
     for _ in range(round(SIMULATED_S / CONTROL_STEP_S)):
         start = time.perf_counter()
-        for _ in range(round(CONTROL_STEP_S / SAPIEN_STEP_S)):
-            # Gravity and Coriolis terms of the torque law, as ManiSkill compensates them.
-            robot.set_qf(robot.compute_passive_force(gravity=True, coriolis_and_centrifugal=True))
-            world.step()
+        world.advance(round(CONTROL_STEP_S / SAPIEN_STEP_S))
         seconds += time.perf_counter() - start
-        before, rises = rises, np.array([ball.linear_velocity[2] for ball in balls])
+        before, rises = rises, world.ball_velocities[:, 2]
         touched |= rises > before
     return PeerRun(seconds, touched)
-
-
-def _sapien_arm(sapien: Any, world: Any, scene: Scene) -> Any:
-    """The arm as a PhysX articulation with drives; SAPIEN turns joints about their frame's x axis."""
-    arm = scene.arm
-    builder = world.create_articulation_builder()
-    link = builder.create_link_builder()
-    link.set_name("base")
-    to_x = sapien.Pose(q=[math.sqrt(0.5), 0.0, -math.sqrt(0.5), 0.0])  # its x axis is our z axis
-    for i, name in enumerate(arm.joint_names):
-        link = builder.create_link_builder(link)
-        link.set_name(f"link{i}")
-        link.set_joint_name(name)
-        in_parent = sapien.Pose(arm.body_pos[i].tolist(), arm.body_quat[i].tolist())
-        link.set_joint_properties("revolute", [arm.joint_range[i].tolist()], in_parent * to_x, to_x, 0.0, 0.0)
-        moments, axes = np.linalg.eigh(arm.inertia[i])
-        if np.linalg.det(axes) < 0:
-            axes[:, 0] *= -1
-        quat = np.zeros(4)
-        mujoco.mju_mat2Quat(quat, axes.ravel())
-        link.set_mass_and_inertia(
-            float(arm.mass[i]), sapien.Pose(arm.com[i].tolist(), quat.tolist()), moments.tolist()
-        )
-    plate = sapien.Pose(arm.plate_pos.tolist(), arm.plate_quat.tolist())
-    centre = plate * sapien.Pose([0.0, 0.0, -float(arm.plate_half_size[2])])
-    material = sapien.physx.PhysxMaterial(0.0, 0.0, 0.2)
-    link.add_box_collision(centre, arm.plate_half_size.tolist(), material, density=0.0)
-    link.collision_groups = [2, 1, 0, 0]
-    robot = builder.build(fix_root_link=True)
-    robot.set_qpos(np.array(scene.home, np.float32))
-    gains = zip(robot.get_active_joints(), scene.stiffness, scene.damping, scene.home, strict=True)
-    for index, (joint, k, d, target) in enumerate(gains):
-        joint.set_drive_properties(k, d, float(arm.torque_limit[index]))
-        joint.set_drive_target(target)
-        joint.set_armature(np.array([arm.armature[index]], np.float32))
-    return robot

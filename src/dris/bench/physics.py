@@ -17,7 +17,7 @@ import torch
 
 from dris.catching.agents import VelTrack
 from dris.catching.robot import robot_model
-from dris.catching.settings import TEXT
+from dris.catching.settings import TEXT, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig
 
@@ -33,7 +33,7 @@ def bench_physics(sets: int = 64, instances: int = 20, mujoco_sets: int = 24) ->
     """Measure errors of both contact presets and of the arm."""
     result: dict[str, Any] = {"settings": {"sets": sets, "instances": instances, "look_s": LOOK_S}}
     for contact in ("paper", "exact"):
-        config = CatchingConfig(contact=contact)  # type: ignore[arg-type]
+        config = replace(TEXT, contact=contact)  # type: ignore[arg-type]
         env_config = EnvConfig(sets=sets, instances=instances, seed=1)
         commands = _veltrack_commands(config, env_config)
         truth = _run(replace(config, substep_s=REFERENCE_S), env_config, commands)

@@ -48,7 +48,7 @@ def _iteration(instances: int, iterations: int) -> dict[str, float]:
     )
     spent: dict[str, float] = defaultdict(float)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(lambda: CatchingTask.from_preset("paper"), config, Path(folder))
+        trainer = Trainer(lambda: CatchingTask.from_preset("released"), config, Path(folder))
         ends = []
         for progress in trainer.run():
             if progress.stage == "policy":

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from dris.catching.robot import robot_spec
+from dris.catching.settings import PRESETS
 from dris.catching.task import CatchingTask
 from dris.edges import check_extra
 from dris.env import Env, EnvConfig
@@ -26,8 +27,11 @@ FRAME_S = 0.01
 FPS = 25
 """Frames a second of the video: four times slower than life."""
 SIZE = (960, 720)
+MOUNT_SIZE = (600, 500)
 DULL, BOUNCY, LOST = (1.0, 0.80, 0.10), (0.80, 0.05, 0.20), (0.55, 0.55, 0.60)
 """Colours of balls: of the lowest and the highest restitution of a set, and of those below the plate."""
+BALL = (1.0, 0.45, 0.05)
+"""Colour of a ball that stands for any."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,30 @@ def save(attempt: Attempt, title: str, folder: Path, name: str) -> tuple[Path, P
     rows = [np.concatenate(tiles[k : k + 3], axis=1) for k in (0, 3)]
     imageio.imwrite(picture, np.concatenate(rows, axis=0)[::2, ::2])
     return video, picture
+
+
+def draw_mounts(file: Path) -> None:
+    """Write docs/mounts.png: the robot at home with a ball on its plate, held in each of the two ways."""
+    from PIL import Image
+
+    tiles = []
+    for preset, text in (("released", "the default, released"), ("paper", "paper, exact and robot")):
+        config = PRESETS[preset]
+        model = _scene(config.mount)
+        data = mujoco.MjData(model)
+        data.qpos[:] = config.home
+        mujoco.mj_forward(model, data)
+        site = data.site("plate")
+        camera = mujoco.MjvCamera()
+        camera.lookat[:] = (0.36, 0.0, 0.46)
+        camera.distance, camera.azimuth, camera.elevation = 1.2, 132.0, -16.0
+        with mujoco.Renderer(model, height=MOUNT_SIZE[1], width=MOUNT_SIZE[0]) as renderer:
+            renderer.update_scene(data, camera)
+            radius = 0.03
+            centre = site.xpos + radius * site.xmat.reshape(3, 3)[:, 2]
+            _add_ball(renderer.scene, centre, radius, np.array((*BALL, 1.0)))
+            tiles.append(_caption(renderer.render(), f'mount "{config.mount}": {text}'))
+    Image.fromarray(np.concatenate(tiles, axis=1)).save(file, optimize=True)
 
 
 def _colours(restitution: np.ndarray) -> np.ndarray:

@@ -21,9 +21,9 @@ class Mount:
 
 
 MOUNTS: dict[str, Mount] = {
-    # The hand points down and its fingers hold the plate by an edge, so that the plate lies beside it. A pitch
-    # error turns the plate about a point near it and hardly moves it: white noise of 0.1 rad on the pitch
-    # moves it vertically at 0.05 m/s, on the level mount at 0.17 m/s [released].
+    # The hand points down and its fingers hold the plate by an edge, so that the plate lies beside it. A
+    # pitch error turns the plate about a point near it and hardly moves it: white noise of 0.1 rad on the
+    # pitch moves it vertically at 0.05 m/s, on the level mount at 0.17 m/s [released].
     "down": Mount((0.13, 0.0, 0.1034), (0.0, 1.0, 0.0, 0.0)),
     # The hand is level and the plate lies ahead of it, as fr3.xml has it [design].
     "level": Mount((0.0, 0.0, 0.22), (0.0, 0.5**0.5, 0.0, 0.5**0.5)),

@@ -47,8 +47,8 @@ class CatchingConfig:
     home: tuple[float, ...] = (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, math.pi / 4)
     """Hand straight down, plate level, 0.44 m ahead and 0.49 m up [released]."""
     start: Literal["arrival", "home"] = "arrival"
-    """Where the plate is when the episode begins: at the point where the ball will arrive, facing it, which is
-    what the paper fits parabolas for [released]; or at home, as the text says [paper]."""
+    """Where the plate is when the episode begins: at the point where the ball will arrive, facing it, which
+    is what the paper fits parabolas for [released]; or at home, as the text says [paper]."""
     joint_noise: float = 0.02
     """Standard deviation of the joints around their start [rad] [paper]."""
     stiffness: tuple[float, ...] = (120.0, 70.0, 70.0, 120.0, 30.0, 20.0, 40.0)
@@ -149,9 +149,9 @@ class CatchingConfig:
 
 TEXT = CatchingConfig(
     mount="level",
-    # Gripper level, plate 0.69 m ahead and 0.56 m up; q6 = q2 - q4 + pi/2 keeps it level. Chosen for reach and
-    # speed: at the joints' speed limits the level plate does 0.84 m/s ahead and back, 5.2 m/s sideways and
-    # 1.5 m/s up and down [design].
+    # Gripper level, plate 0.69 m ahead and 0.56 m up; q6 = q2 - q4 + pi/2 keeps it level. Chosen for reach
+    # and speed: at the joints' speed limits the level plate does 0.84 m/s ahead and back, 5.2 m/s sideways
+    # and 1.5 m/s up and down [design].
     home=(0.0, -0.2, 0.0, -2.5, 0.0, 2.3 + math.pi / 2, math.pi / 4),
     start="home",
     # ManiSkill's drives, softer where the FR3's wrist has only 12 Nm; every joint closes in on its target
@@ -160,15 +160,15 @@ TEXT = CatchingConfig(
     damping=(100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0),
     displacement=0.15,
     displacement_curve="square",
-    # A plate that can tilt less passes on less of the observation noise: docs/policies.md [design].
+    # A plate that can tilt less passes on less of the observation noise: docs/literal.md [design].
     max_tilt=0.25,
     workspace_around="home",
     # Nearly all poses in this box are reachable [design].
     workspace_low=(-0.30, -0.30, -0.25),
     workspace_high=(0.15, 0.30, 0.10),
 )
-"""The paper's text taken literally, and what it leaves open chosen here: the robot starts at home with a level
-gripper and has 0.1 s to get to the ball."""
+"""The paper's text taken literally, and what it leaves open chosen here: the robot starts at home with a
+level gripper and has 0.1 s to get to the ball."""
 
 ROBOT = replace(
     TEXT,

@@ -67,7 +67,7 @@ class CatchingTask(Task):
 
     def changed(self, **values: Any) -> CatchingTask:
         """The task with other values of its configuration."""
-        return CatchingTask(replace(self.config, **values))
+        return type(self)(replace(self.config, **values))
 
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""
@@ -136,7 +136,7 @@ class CatchingTask(Task):
         self._start_q[sets] = q
 
     def _meeting(self, thrown: Thrown) -> torch.Tensor:
-        """Joints [R, M] with which the plate stands where the balls arrive, its normal against their velocity.
+        """Joints [R, M] that put the plate where the balls arrive, its normal against their velocity.
 
         A place out of reach is met as nearly as the joint limits allow.
         """
@@ -233,8 +233,8 @@ class CatchingTask(Task):
     def contract(self) -> dict[str, Any]:
         """What actions mean and how the arm answers: a policy trained on other values will not catch.
 
-        Limits on speed and torque rate and the robot's start are left out: to try a policy inside them, or from
-        elsewhere, is a fair question.
+        Limits on speed and torque rate and the robot's start are left out: to try a policy inside them, or
+        from elsewhere, is a fair question.
         """
         arm = ("step_s", "mount", "home", "stiffness", "damping")
         action = ("displacement", "displacement_curve", "max_tilt")
@@ -245,10 +245,13 @@ class CatchingTask(Task):
         """Slow balls are good, lost balls are bad (paper, Eq. 8)."""
         return self.reward_terms_of(self._states)
 
-    def reward_terms_of(self, states: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The reward's terms for any states [B, N, 6], over the plates as they are."""
-        height, off_centre = split(states[..., :3], self.normal)
-        rise, sideways = split(states[..., 3:], self.normal)
+    def reward_terms_of(
+        self, states: torch.Tensor, normal: torch.Tensor | None = None
+    ) -> dict[str, torch.Tensor]:
+        """The reward's terms for any states [B, N, 6], over plates of a normal [B, 3] or as they are."""
+        normal = self.normal if normal is None else normal
+        height, off_centre = split(states[..., :3], normal)
+        rise, sideways = split(states[..., 3:], normal)
         eta = self.config.decay
         slow = 0.5 * torch.exp(-((sideways / eta) ** 2)) + 0.5 * torch.exp(
             -((rise.clamp_min(-self.config.slack) / eta) ** 2)

@@ -2,50 +2,108 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dris.study.claims import CLAIMS, SURE, Answer, Claim, answers, summary
-from dris.study.results import Results
+from dris.study.distance import published
+from dris.study.results import Results, title_of
+
+Asked = list[tuple[Claim, dict[str, list[Answer]]]]
+"""Claims, with the answers by measure of success."""
 
 
-def claims_part(results: Results) -> list[str]:
-    """The questions and what the runs answer: in short, and with the figures."""
-    asked = [(claim, answers(results, claim)) for claim in CLAIMS if claim.preset in results.presets()]
-    lines = [
-        "<table class=claims><tr><th>claim: A beats B<th>A<th>B<th>success of A and B<th>runs"
-        "<th>probability of A over B<th>p<th>verdict"
-    ]
-    for claim, found in asked:
-        lines += [
-            f"<tr><td>{'' if place else _worded(claim)}<td>{a.first}<td>{a.second}"
-            f"<td>{a.rates[0]:.2f}, {a.rates[1]:.2f}<td>{a.runs[0]}, {a.runs[1]}"
-            f"<td>{_show_chance(a)}<td>{a.p:.3f}"
-            f"<td>{a.verdict}"
-            for place, a in enumerate(found)
-        ] or [f"<tr><td>{_worded(claim)}<td colspan=7>missing"]
+def ask(results: Results, presets: tuple[str, ...]) -> Asked:
+    """What the runs say of the claims about some presets, by every measure that the runs have."""
     return [
-        "<h2>In short</h2><ul>",
-        *(f"<li>{claim.text}. {summary(found)}. {claim.note}" for claim, found in asked),
-        "</ul><h2>The claims, with their figures</h2>",
+        (claim, {measure: answers(results, claim, measure) for measure in results.measures(claim.preset)})
+        for claim in CLAIMS
+        if claim.preset in presets
+    ]
+
+
+def claims_part(asked: Asked, paper: dict[str, Any]) -> list[str]:
+    """The questions and what the runs answer: in short, and with the figures."""
+    measures = list(dict.fromkeys(measure for _, found in asked for measure in found)) or ["success"]
+    return [
+        "<h3>In short</h3><ul>",
+        *(f"<li>{claim.text}. {_in_short(found)} {claim.note}" for claim, found in asked),
+        "</ul><h3>The claims, with their figures</h3>",
         "<p>Success is an average over the claim's conditions. The probability that a run of A beats a run "
         "of B is, too, with its 95 % bootstrap interval, and small below it for each condition; a half means "
         "no difference. p is that of Mann and Whitney's exact test on the runs' averages, two-sided; seen: p "
         f"is at most {SURE}, which three runs against three, or one against five, cannot reach: those claims "
         f"are described, not decided. {_false_discoveries(asked)} DRIS runs of one seed share throws and "
-        "encoder, which the test does not use. Claims, test and the aim of the ramps were revised when the "
-        "scores of 20 runs had been seen, the tables' arrangement at 40 (docs/study.md).</p>",
-        "\n".join((*lines, "</table>")),
+        "encoder, which the test does not use.</p>",
+        _table(asked, measures, paper),
     ]
 
 
-def _false_discoveries(asked: list[tuple[Claim, list[Answer]]]) -> str:
+def _in_short(found: dict[str, list[Answer]]) -> str:
+    """The verdicts, once if all measures agree."""
+    by_measure = {measure: summary(pairs) for measure, pairs in found.items()}
+    if len(set(by_measure.values())) <= 1:
+        return f"{next(iter(by_measure.values()), 'missing')}."
+    return " ".join(f"{title_of(measure)}: {words}." for measure, words in by_measure.items())
+
+
+def _table(asked: Asked, measures: list[str], paper: dict[str, Any]) -> str:
+    heads = "".join(
+        f"<th>{title_of(measure)}: A, B<th>probability of A over B<th>p<th>verdict" for measure in measures
+    )
+    theirs = "<th class=paper>paper: A, B" if paper else ""
+    lines = [f"<table class=claims><tr><th>claim: A beats B<th>A<th>B<th>runs{theirs}{heads}"]
+    for claim, found in asked:
+        pairs = {(a.first, a.second) for pairs in found.values() for a in pairs}
+        rows = [pair for pair in claim.pairs if pair in pairs]
+        for place, pair in enumerate(rows):
+            by_measure = {
+                measure: next((a for a in found.get(measure, []) if (a.first, a.second) == pair), None)
+                for measure in measures
+            }
+            known = next(a for a in by_measure.values() if a is not None)
+            cells = "".join(_cells(answer) for answer in by_measure.values())
+            lines.append(
+                f"<tr><td>{'' if place else _worded(claim)}<td>{pair[0]}<td>{pair[1]}"
+                f"<td>{known.runs[0]}, {known.runs[1]}{_theirs(claim, pair, paper)}{cells}"
+            )
+        if not rows:
+            lines.append(f"<tr><td>{_worded(claim)}<td colspan={4 + 4 * len(measures)}>missing")
+    return "\n".join((*lines, "</table>"))
+
+
+def _cells(answer: Answer | None) -> str:
+    if answer is None:
+        return "<td>missing<td><td><td>"
+    return (
+        f"<td>{answer.rates[0]:.2f}, {answer.rates[1]:.2f}<td>{_show_chance(answer)}<td>{answer.p:.3f}"
+        f"<td class=verdict>{answer.verdict}"
+    )
+
+
+def _theirs(claim: Claim, pair: tuple[str, str], paper: dict[str, Any]) -> str:
+    """The paper's own values of a pair, averaged over the claim's conditions."""
+    if not paper:
+        return ""
+    shown = []
+    for method in pair:
+        values = [published(paper, "success", method, condition) for condition in claim.conditions]
+        if method == "e2e-x50" and claim.conditions == ("noise-2",):
+            values = [paper.get("equal_interaction", {}).get("success", {}).get(method)]
+        known = [value for value in values if value is not None]
+        shown.append(f"{sum(known) / len(known):.2f}" if known and len(known) == len(values) else "&ndash;")
+    return f"<td class=paper>{', '.join(shown)}"
+
+
+def _false_discoveries(asked: Asked) -> str:
     """How many differences remain if one in twenty of those that are seen may be luck."""
     from scipy.stats import false_discovery_control
 
-    p = [answer.p for _, found in asked for answer in found]
+    p = [answer.p for _, found in asked for pairs in found.values() for answer in pairs]
     if not p:
         return ""
     remain = int((false_discovery_control(p) <= SURE).sum())
     return (
-        f"Of {len(p)} pairs {sum(value <= SURE for value in p)} are below that, {remain} also after "
+        f"Of {len(p)} tests {sum(value <= SURE for value in p)} are below that, {remain} also after "
         "Benjamini and Hochberg's correction for their number."
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dris.study.results import FIVE, NOISE, Results, estimate
+from dris.study.results import FIVE, NOISE, Results, estimate, title_of
 
 COLOURS = dict(zip(FIVE, ("#4885ed", "#3cba54", "#d9a400", "#ff8c00", "#db3236"), strict=True))
 
@@ -78,6 +78,61 @@ def noise_sweep(results: Results, preset: str, paper: dict[str, Any], file: Path
     axes[0, 1].set_ylim(0, 1.02)
     _legend(axes[0, 0], title="ours; bands: the paper" if paper else "")
     figure.savefig(file, dpi=110)
+
+
+def claims_figure(results: Results, preset: str, paper: dict[str, Any], file: Path) -> None:
+    """What the paper's claims are about: ours and the paper's, a row a measure of success."""
+    measures = results.measures(preset)
+    figure, axes = _canvas(15, 3.6 * len(measures), len(measures), 4)
+    for row, measure in zip(axes, measures, strict=True):
+        for method in FIVE:
+            known = [paper.get("success", {}).get(method, {}).get(condition) for condition in NOISE]
+            if all(known):
+                middle = [sum(band) / 2 for band in known if band]
+                row[0].plot(range(5), middle, color=COLOURS[method], marker="o", mfc="white", ls="--", lw=1)
+            found = [estimate(results.scores(preset, method, condition, measure)) for condition in NOISE]
+            if all(found):
+                row[0].plot(
+                    range(5), [e.value for e in found if e], color=COLOURS[method], marker="o", label=method
+                )
+        row[0].set(xticks=range(5), xlabel="observation noise [sigma]", ylabel=f"success {title_of(measure)}")
+        _pairs_of_bars(row[1], results, preset, FIVE, "execution", measure, paper.get("success", {}))
+        _pairs_of_bars(row[2], results, preset, FIVE, "restitution", measure, paper.get("success", {}))
+        equal = paper.get("equal_interaction", {}).get("success", {})
+        theirs = {method: {"noise-2": (value, value)} for method, value in equal.items()}
+        methods = ("e2e", "e2e-x50", "dris-50")
+        _pairs_of_bars(row[3], results, preset, methods, "noise-2", measure, theirs)
+        for one, title in zip(
+            row, ("observation noise", "execution error", "unseen restitution", ""), strict=True
+        ):
+            one.set(ylim=(0, 1.03), title=title or "equal interaction, 2 sigma")
+    _legend(axes[0, 0], title="filled: ours; hollow: the paper")
+    figure.savefig(file, dpi=100)
+
+
+def _pairs_of_bars(
+    one: Any,
+    results: Results,
+    preset: str,
+    methods: tuple[str, ...],
+    condition: str,
+    measure: str,
+    theirs: dict[str, Any],
+) -> None:
+    """Success of methods under one condition: ours filled with its interval, the paper's hollow."""
+    for place, method in enumerate(methods):
+        colour = COLOURS.get(method, "#7b5ea7")
+        found = estimate(results.scores(preset, method, condition, measure))
+        if found:
+            reach = np.maximum([[found.value - found.low], [found.high - found.value]], 0)
+            one.bar(place - 0.2, found.value, 0.38, yerr=reach, capsize=3, color=colour)
+        else:
+            one.text(place - 0.2, 0.02, "missing", rotation=90, ha="center", va="bottom", fontsize=8)
+        band = theirs.get(method, {}).get(condition)
+        if band:
+            one.bar(place + 0.2, sum(band) / 2, 0.38, color="white", edgecolor=colour)
+    one.set(xticks=range(len(methods)), xticklabels=methods)
+    one.tick_params(axis="x", labelrotation=20)
 
 
 def bars(results: Results, preset: str, condition: str, paper: dict[str, Any], file: Path) -> None:

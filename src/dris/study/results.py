@@ -48,6 +48,19 @@ class Results:
         """Presets that the study plans."""
         return list(dict.fromkeys(job["preset"] for job in self.description["jobs"]))
 
+    def conditions(self, preset: str) -> list[str]:
+        """Conditions that runs of a preset are scored under."""
+        more = dict(self.description.get("more_conditions", ())).get(preset, ())
+        return [*self.description["conditions"], *more]
+
+    def measures(self, preset: str) -> list[str]:
+        """Measures of success that all runs of a preset have, the strictest (0.1 m/s) first."""
+        scores = [
+            cell["scores"]["clean"] for (p, _), cells in self.cells.items() if p == preset for cell in cells
+        ]
+        known = [key for key in scores[0] if key.split("_")[0] == "success"] if scores else ["success"]
+        return [key for key in known if all(key in score for score in scores)]
+
     def planned(self, preset: str, method: str) -> int:
         """Runs that the study plans of a method."""
         return sum((j["preset"], j["method"]) == (preset, method) for j in self.description["jobs"])
@@ -55,11 +68,14 @@ class Results:
     def scores(self, preset: str, method: str, condition: str, key: str = "success") -> list[float]:
         """The final policies' scores, one a seed."""
         cells = self.cells.get((preset, method), [])
-        return [cell["scores"][condition][key] for cell in cells if condition in cell["scores"]]
+        found = [cell["scores"].get(condition, {}) for cell in cells]
+        return [score[key] for score in found if key in score]
 
-    def run_means(self, preset: str, method: str, conditions: Iterable[str]) -> list[float]:
-        """Success averaged over conditions, one a seed."""
-        scores = [self.scores(preset, method, condition) for condition in conditions]
+    def run_means(
+        self, preset: str, method: str, conditions: Iterable[str], key: str = "success"
+    ) -> list[float]:
+        """A score averaged over conditions, one a seed."""
+        scores = [self.scores(preset, method, condition, key) for condition in conditions]
         return [sum(run) / len(run) for run in zip(*scores, strict=True)]
 
     def late(
@@ -99,13 +115,18 @@ class Results:
         return found, timed
 
     def better(
-        self, preset: str, first: str, second: str, conditions: list[str]
+        self, preset: str, first: str, second: str, conditions: list[str], key: str = "success"
     ) -> tuple[float, float, float] | None:
         """Probability that a run of the first method beats one of the second, with its interval."""
-        groups = [[self.scores(preset, m, c) for c in conditions] for m in (first, second)]
+        groups = [[self.scores(preset, m, c, key) for c in conditions] for m in (first, second)]
         if not all(row for group in groups for row in group):
             return None
         return better(*groups), *interval(better, *groups)
+
+
+def title_of(measure: str) -> str:
+    """A measure of success as a page calls it."""
+    return f"at {measure.removeprefix('success_') if measure != 'success' else '0.1'} m/s"
 
 
 def estimate(values: list[float]) -> Estimate | None:

@@ -13,14 +13,15 @@ import resource
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dris.edges import check_extra
+from dris.evaluate import Condition
 from dris.load import load_policy
 from dris.names import CATCHING, WORST_CASE, conditions, score, task_maker
-from dris.recipe import TrainConfig
+from dris.recipe import LITERAL_PPO, PpoConfig, TrainConfig
 from dris.runs import locked, read_json, read_metrics, to_json, versions, write_atomically
 from dris.runtime import end_with_parent
 from dris.train import Trainer
@@ -31,7 +32,7 @@ STUDY_SEED = 30_011
 SHOW_EVERY = 250
 """Iterations between signs of life of a run."""
 
-CURVES = ("/success", "/reward")
+CURVES = ("/success", "/success_0.2", "/reward")
 """Figures of a learning curve that are kept."""
 
 _E2E = {"encoder": "learned"}
@@ -78,6 +79,11 @@ class Study:
     recipe: TrainConfig
     jobs: tuple[Job, ...]
     conditions: tuple[str, ...]
+    """That every run is scored under,"""
+    more_conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """and those of a preset alone."""
+    tuned_apart: tuple[tuple[str, PpoConfig], ...] = ()
+    """How the policies of some presets learn, where that was tuned apart from the others."""
     episodes: int = 2000
     """Per run and condition."""
     seed: int = STUDY_SEED
@@ -85,11 +91,20 @@ class Study:
 
     def config(self, job: Job) -> TrainConfig:
         """The recipe of a job."""
-        changes = dict(METHODS[job.method])
+        recipe, changes = self.recipe_of(job), dict(METHODS[job.method])
         for part in ("policy", "encoder", "ppo"):
             if part in changes:
-                changes[part] = replace(getattr(self.recipe, part), **changes[part])
-        return replace(self.recipe, preset=job.preset, seed=job.seed, **changes)
+                changes[part] = replace(getattr(recipe, part), **changes[part])
+        return replace(recipe, **changes)
+
+    def recipe_of(self, job: Job) -> TrainConfig:
+        """What all methods of a job's preset and seed have in common."""
+        ppo = dict(self.tuned_apart).get(job.preset, self.recipe.ppo)
+        return replace(self.recipe, preset=job.preset, seed=job.seed, ppo=ppo)
+
+    def conditions_of(self, preset: str) -> tuple[str, ...]:
+        """All that a run of a preset is scored under."""
+        return self.conditions + dict(self.more_conditions).get(preset, ())
 
     def episodes_of(self, condition: str) -> int:
         """Episodes of a condition: fewer where each costs more.
@@ -105,13 +120,26 @@ class Study:
         config = asdict(self.config(job))
         del config["encoder_from"]  # always the same encoder: that of preset and seed
         # A condition's values, not its name alone: whoever changes one must score all runs again.
-        meant = {name: repr(conditions().get(name, name)) for name in self.conditions}
+        known = conditions()
+        meant = {
+            name: meaning(known[name]) if name in known else name for name in self.conditions_of(job.preset)
+        }
         scored = {"conditions": meant, "episodes": self.episodes, "seed": self.seed}
         return json.loads(to_json({"config": config, "scored": scored}))
 
 
+def meaning(condition: Condition) -> str:
+    """What a condition changes, as text; what it leaves alone is left out."""
+    values = {f.name: v for f in fields(condition) if (v := getattr(condition, f.name)) != f.default}
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
 def paper_study(quick: bool = False) -> Study:
-    """The paper's simulation section, with baselines; quick: one small run of two methods."""
+    """The paper's simulation section, with baselines; quick: one small run of two methods.
+
+    Presets: `released`, the environment behind the paper's figures; `paper`, its text taken literally;
+    `exact`, that with balls that bounce as their numbers say.
+    """
     noise = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
     recipe = TrainConfig(
         task=CATCHING, threads=1, evaluate_every=25, evaluate_episodes=500, evaluate_on=noise
@@ -123,18 +151,24 @@ def paper_study(quick: bool = False) -> Study:
             recipe, sets=16, iterations=4, evaluate_every=2, evaluate_episodes=20,
             encoder=replace(recipe.encoder, episodes=1, sets=16, instances=20, set_sizes=(1, 20), passes=1),
         )  # fmt: skip
-        jobs = tuple(Job(method, "paper", 0) for method in ("e2e", "dris-10"))
+        jobs = tuple(Job(method, "released", 0) for method in ("e2e", "dris-10"))
         return Study("paper-quick", recipe, jobs, (*noise, "execution", "restitution"), episodes=50)
     five = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
     noisy = ("e2e-noise", "dris-50-noise")
     others = ("e2e-decay", "mean-reward-50", "dris-50-moments", "dris-50-concat")
-    jobs = tuple(Job(method, "paper", seed) for seed in range(5) for method in five)
+    jobs = tuple(Job(method, "released", seed) for seed in range(5) for method in five)
+    jobs += tuple(Job(method, "released", seed) for seed in range(3) for method in noisy)
+    jobs += tuple(Job("e2e-x50", "released", seed) for seed in range(2))
+    jobs += tuple(Job(method, "paper", seed) for seed in range(5) for method in five)
     jobs += (Job("e2e-x50", "paper", 0),)  # one, as it takes as long as twenty others; so it begins early
     jobs += tuple(Job(method, "paper", seed) for seed in range(3) for method in (*noisy, *others))
     jobs += tuple(Job(method, "exact", seed) for seed in range(3) for method in five[:4])
     # Three runs tell a difference from five others; against each other it takes four.
     jobs += tuple(Job(method, "paper", 3) for method in noisy)
-    return Study("paper", recipe, jobs, (*noise, *shifts, *ramps, "worst-case"))
+    sight = tuple(f"correlated-{k}" for k in (1, 2, 3, 4)) + ("dropout-20", "dropout-40")
+    scored = (*noise, *shifts, *ramps, WORST_CASE)
+    literal = tuple((preset, LITERAL_PPO) for preset in ("paper", "exact"))
+    return Study("paper", recipe, jobs, scored, more_conditions=(("released", sight),), tuned_apart=literal)
 
 
 def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
@@ -143,7 +177,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     make_task = task_maker(config.task, config.preset)
     if config.policy.encoder == "frozen":
         source = work / "encoders" / f"{job.preset}-{config.encoder.pooling}-{job.seed}"
-        donor = replace(study.recipe, preset=job.preset, seed=job.seed, encoder=config.encoder)
+        donor = replace(study.recipe_of(job), encoder=config.encoder)
         with locked(source.with_name(f"{source.name}.lock"), wait=True):  # jobs of one seed share it
             for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
                 pass
@@ -156,7 +190,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     policy = load_policy(folder / "policy.safetensors", make_task)
     scores = {
         name: score(make_task, lambda task, sets: policy, name, study.episodes_of(name), study.seed)
-        for name in study.conditions
+        for name in study.conditions_of(job.preset)
     }
     metrics = read_metrics(folder / "metrics.jsonl")
     return {
@@ -192,7 +226,7 @@ def run_study(
     if ray is not None:
         check_extra("ray", "cluster")
         _check_answers(ray)
-    description = json.loads(to_json(asdict(study) | {"recipe": None}))
+    description = json.loads(to_json(asdict(study) | {"recipe": None, "tuned_apart": None}))
     file = out / "study.json"
     if file.exists() and (other := read_json(file)["name"]) != study.name:
         raise ValueError(f"{out} holds the study '{other}', not '{study.name}': choose another folder")

@@ -30,7 +30,7 @@ def gains(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Identify the twin's gains."""
     from dris.twin.gains import identify
 
-    result = vars(identify())
+    result = vars(identify(arguments.policy))
     for name, value in result.items():
         print(f"{name}: {value}")
     return [result]
@@ -66,6 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m dris.twin", description=__doc__)
     parser.add_argument("what", choices=COMMANDS)
     parser.add_argument("--pairs", type=int, default=50, help="pictures to take (cameras)")
+    parser.add_argument("--policy", default="dris-200", help="whose catches excite the joints (gains)")
     parser.add_argument("--json", type=Path, help="where to save the results")
     arguments = parser.parse_args()
     rows = COMMANDS[arguments.what](arguments)

@@ -8,21 +8,27 @@ two-way coupling, joint friction, torque rate, latency, 1 kHz control, its own i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from dris.catching.task import CatchingTask
-from dris.env import Env, EnvConfig
-from dris.evaluate import EVALUATION_SEED, Condition
-from dris.names import agent_maker, conditions
-from dris.stats import wilson
+from dris.evaluate import EVALUATION_SEED, Agent, Condition, Outcomes, make_env, run_episodes
+from dris.names import conditions, score_row
+from dris.task import Task
 from dris.twin.drives import drive
 from dris.twin.launch import Placed
 from dris.twin.objects import SOLID, Thing, ball
-from dris.twin.trial import PerfectSight, Player, make_player, run_trial
+from dris.twin.trial import SETTLED_S, PerfectSight, Trial, is_settled, player_of, run_trial
 from dris.twin.twin import Twin
+
+TRAINING_S = SETTLED_S
+"""Length of the twin's trials here, as of the training's episodes [s]."""
+Started = tuple[Thing, Placed]
+"""A ball, and where it and the robot start."""
 
 BALL_DENSITY = 100.0
 """[kg/m3] of the training's balls, which have no mass there [assumed]: 11 g at a radius of 3 cm."""
@@ -30,32 +36,26 @@ BALL_DENSITY = 100.0
 
 @dataclass(frozen=True)
 class Comparison:
-    """Outcomes of the same episodes in both worlds."""
+    """Outcomes of the same E episodes in both worlds."""
 
-    training: tuple[bool, ...]
-    """Training's success, by the training world."""
-    twin: tuple[bool, ...]
-    """Training's success (one second, on the plate and slow), by the twin."""
+    training: Outcomes
+    """By the training world."""
+    twin: Outcomes
+    """By the training's measures, in the twin."""
     kept: tuple[bool, ...]
     """On the plate to the end of the twin's trial."""
     speed_share: tuple[float, ...]
     """Fastest joint over its FCI limit in each of the twin's trials."""
 
-    def row(self) -> dict[str, float]:
-        """Rates: success by the twin with Wilson's interval (95 %), and what stands beside it."""
-        episodes = len(self.twin)
-        low, high = wilson(sum(self.twin), episodes)
-        pairs = list(zip(self.training, self.twin, strict=True))
+    def row(self, condition: str, seed: int) -> dict[str, Any]:
+        """Rates by the twin, and what stands beside them."""
+        caught, expected = self.twin.success["success"], self.training.success["success"]
         inside = [k and s <= 1 for k, s in zip(self.kept, self.speed_share, strict=True)]
-        return {
-            "episodes": episodes,
-            "success": sum(self.twin) / episodes,
-            "low": low,
-            "high": high,
-            "training_success": sum(self.training) / episodes,
-            "same_outcome": sum(a == b for a, b in pairs) / episodes,
-            "on_plate": sum(self.kept) / episodes,
-            "on_plate_within_speed_limits": sum(inside) / episodes,
+        return score_row(condition, seed, self.twin.score()) | {
+            "training_success": float(expected.float().mean()),
+            "same_outcome": float((caught == expected).float().mean()),
+            "on_plate": sum(self.kept) / len(self.kept),
+            "on_plate_within_speed_limits": sum(inside) / len(self.kept),
         }
 
 
@@ -74,18 +74,12 @@ def training_ball(radius: float, restitution: float, friction: float) -> Thing:
     )
 
 
-def training_episodes(
-    name: str, episodes: int, seed: int, drive_name: str, noise: float
-) -> tuple[list[tuple[Thing, Placed]], tuple[bool, ...], Player]:
-    """Starts of the training world's episodes, its own outcomes, and the policy."""
-    player = make_player(name)
-    law = drive(drive_name, player[0])
-    maker, task = agent_maker(name)[1], CatchingTask(player[0])
-    task = task.changed(torque_rate=law.torque_rate, stiffness=law.stiffness, damping=law.damping)
-    env = Env(task, EnvConfig(sets=episodes, instances=1, seed=seed, noise=noise))
-    observation = env.reset()
-    world = task.world
-    starts = [
+def training_starts(task: CatchingTask, condition: Condition, episodes: int, seed: int) -> list[Started]:
+    """Balls and starts of the training world's episodes."""
+    env = make_env(task, condition, episodes, seed)
+    env.reset()
+    world = env.task.world  # type: ignore[attr-defined]  # a catching task's
+    return [
         (
             training_ball(
                 float(world.radius[k, 0]), float(world.restitution[k, 0]), float(world.dynamic_friction[k, 0])
@@ -96,67 +90,98 @@ def training_episodes(
         )
         for k in range(episodes)
     ]
-    agent = maker(task, episodes)
-    for _ in range(task.horizon):
-        with torch.inference_mode():
-            step = env.step(agent(observation))
-        observation = step.observation
-    outcomes = tuple(step.success[:, 0].tolist())
-    return starts, outcomes, player
+
+
+def judge(trial: Trial, thing: Thing, task: CatchingTask) -> tuple[dict[str, bool], float]:
+    """Success by the training's measures after one second of a trial, and the mean reward of its steps."""
+    config = task.config
+    states = trial.states[1 : config.horizon + 1]  # after each control step
+    last, speeds = states[-1], config.other_success_speeds
+    success = {"success": is_settled(last, thing, config)}
+    success |= {f"success_{speed:g}": is_settled(last, thing, config, speed) for speed in speeds}
+    seen = [(*(s.thing_position - s.plate_position), *s.thing_velocity) for s in states]
+    normals = [s.plate_rotation[:, 2] for s in states]
+    terms = task.reward_terms_of(
+        torch.tensor(np.array(seen), dtype=torch.float32)[:, None],
+        torch.tensor(np.array(normals), dtype=torch.float32),
+    )
+    return success, float(torch.stack(list(terms.values())).sum(dim=0).mean())
 
 
 def evaluate_in_twin(
-    name: str,
+    make_task: Callable[[], Task],
+    make_agent: Callable[..., Agent],
+    condition: Condition,
     episodes: int = 100,
     seed: int = EVALUATION_SEED,
     drive_name: str = "ideal",
-    noise: float = 0.0,
-    duration_s: float = 1.0,
 ) -> Comparison:
-    """Run a policy on the training's throws in both worlds.
+    """Run an agent on the training's throws in both worlds.
 
     The training world holds to the drive's gains and torque rate; of joint friction and latency it knows
-    nothing. There is no air in either.
+    nothing. There is no air in either. Balls that miss go on falling, in the twin as far as its floor.
 
     Args:
-        name: Of the policy.
+        make_task: Builds the task that the agent was made for.
+        make_agent: Builds the agent for a task and a number of sets.
+        condition: One of noise, execution error and other balls; errors are drawn anew in each world.
         episodes: How many.
         seed: Of throws, balls and noise.
         drive_name: What stands between reference and torque, in the twin.
-        noise: Observation noise in multiples of the task's scale; drawn anew in each world.
-        duration_s: Of the twin's trials [s]; the training's are one second long.
     """
-    starts, training, player = training_episodes(name, episodes, seed, drive_name, noise)
-    chosen = drive(drive_name, player[0])
-    twin = Twin(replace(chosen, lab=replace(chosen.lab, air_density=0.0)))
-    trials = [
-        run_trial(
-            player, thing, placed, seed, twin, PerfectSight(noise, seed + k, player[0]), duration_s=duration_s
-        )
-        for k, (thing, placed) in enumerate(starts)
-    ]
+    player = player_of(make_task, make_agent, TRAINING_S)
+    config = player[0]
+    law = drive(drive_name, config)
+    limits = {"torque_rate": law.torque_rate, "stiffness": law.stiffness, "damping": law.damping}
+
+    def in_training() -> CatchingTask:
+        return CatchingTask(replace(config, **limits))  # type: ignore[arg-type]
+
+    training = run_episodes(in_training, make_agent, condition, episodes, seed)
+    twin = Twin(replace(law, lab=replace(law.lab, air_density=0.0)))
+    found, trials = [], []
+    for k, (thing, placed) in enumerate(training_starts(in_training(), condition, episodes, seed)):
+        trial = run_trial(
+            player, thing, placed, seed + k, twin, PerfectSight(condition.noise, seed + k, config),
+            TRAINING_S, execution_error=condition.execution_error, until_lost=False,
+        )  # fmt: skip
+        found.append(judge(trial, thing, CatchingTask(config)))
+        trials.append(trial)
+    names = found[0][0]
     return Comparison(
         training,
-        tuple(trial.settled for trial in trials),
+        Outcomes(
+            {name: torch.tensor([success[name] for success, _ in found]) for name in names},
+            torch.tensor([reward for _, reward in found]),
+        ),
         tuple(trial.caught for trial in trials),
         tuple(trial.speed_share for trial in trials),
     )
 
 
-def noise_of(condition: str) -> float:
-    """Observation noise of a condition by its name.
+def twin_condition(name: str) -> Condition:
+    """A condition by its name.
 
     Raises:
-        ValueError: The condition is more than that.
+        ValueError: The twin does not have it.
     """
-    known = conditions().get(condition)
-    if known is None or known != Condition(noise=known.noise):
-        raise ValueError(f"the twin knows noise alone, not '{condition}': use clean, noise-1 to noise-4")
-    return known.noise
+    found = conditions().get(name)
+    if found is None or found != Condition(
+        noise=found.noise, execution_error=found.execution_error, domain=found.domain
+    ):
+        known = "clean, noise-1 to noise-4, execution and restitution"
+        raise ValueError(f"the twin knows {known}, not '{name}': take --world training or physx for that")
+    return found
 
 
-def score_in_twin(name: str, condition: str, episodes: int, seed: int, drive_name: str) -> dict[str, Any]:
-    """Outcome of a policy in the twin under a condition by its name, beside the training world's."""
-    noise = noise_of(condition)
-    row = evaluate_in_twin(name, episodes, seed, drive_name, noise).row()
-    return {"condition": condition, "world": "twin", "drive": drive_name, "seed": seed, **row}
+def score_in_twin(
+    make_task: Callable[[], Task],
+    make_agent: Callable[..., Agent],
+    condition: str,
+    episodes: int,
+    seed: int,
+    drive_name: str,
+) -> dict[str, Any]:
+    """Outcome of an agent in the twin under a condition by its name, beside the training world's."""
+    found = evaluate_in_twin(make_task, make_agent, twin_condition(condition), episodes, seed, drive_name)
+    return found.row(condition, seed) | {"world": "twin", "drive": drive_name}

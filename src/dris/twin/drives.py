@@ -11,7 +11,7 @@ from dris.twin.lab import LabConfig
 from dris.twin.twin import TwinConfig
 
 IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
-"""K [Nm/rad] by `python -m dris.twin gains` for the default laboratory: see gains.py."""
+"""K [Nm/rad] by `python -m dris.twin gains --policy` of a policy of preset `paper`: see gains.py."""
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 

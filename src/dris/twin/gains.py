@@ -15,14 +15,16 @@ import numpy as np
 import torch
 from scipy.optimize import least_squares
 
-from dris.catching.settings import TEXT
+from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.env import Env, EnvConfig, Observation
 from dris.names import agent_maker
+from dris.twin.drives import drive
 from dris.twin.kinematics import Kinematics
 from dris.twin.lab import JOINTS
 from dris.twin.launch import Placed
 from dris.twin.objects import BALLS
+from dris.twin.trial import make_player
 from dris.twin.twin import TICK_S, Twin, TwinConfig
 
 SAMPLE_S = 0.01
@@ -79,9 +81,9 @@ def catch_motions(policy: str, count: int, seed: int) -> list[Motion]:
     return [Motion(start[k].double().numpy(), asked[:, k], answered[:, k], task.step_s) for k in range(count)]
 
 
-def step_motions(size: float = 0.05, steps: int = 10) -> list[Motion]:
+def step_motions(trained: CatchingConfig, size: float = 0.05, steps: int = 10) -> list[Motion]:
     """A step of every joint by itself from home, and the training world's answer."""
-    task = CatchingTask(TEXT)
+    task = CatchingTask(trained)
     task.allocate(JOINTS, 1)
     every = torch.arange(JOINTS)
     task.world.place_arms(every, task.world.home.expand(JOINTS, -1), torch.zeros(JOINTS, JOINTS))
@@ -113,15 +115,15 @@ def answer(twin: Twin, motion: Motion) -> np.ndarray:
     return np.array(joints)
 
 
-def plate_weights() -> np.ndarray:
+def plate_weights(config: TwinConfig) -> np.ndarray:
     """[7] metres that a radian of each joint moves the plate at home; a radian of turning counts 0.3 m."""
-    jacobian = Kinematics(TEXT.home, TEXT.mount).jacobian(np.array(TEXT.home))
+    jacobian = Kinematics(config.home, config.mount).jacobian(np.array(config.home))
     return np.sqrt((jacobian[:3] ** 2).sum(axis=0) + (0.3**2) * (jacobian[3:] ** 2).sum(axis=0))
 
 
 def errors(config: TwinConfig, motions: list[Motion]) -> np.ndarray:
     """Differences between twin and training world [K, S, 7], in metres of the plate."""
-    twin, weights = Twin(config), plate_weights()
+    twin, weights = Twin(config), plate_weights(config)
     return np.stack([(answer(twin, motion) - motion.joints) * weights for motion in motions])
 
 
@@ -131,19 +133,19 @@ def rms(differences: np.ndarray) -> float:
 
 
 def identify(
-    policy: str = "dris-200", config: TwinConfig | None = None, motions: int = 10, evaluations: int = 6
+    policy: str, config: TwinConfig | None = None, motions: int = 10, evaluations: int = 6
 ) -> Identified:
     """Fit the twin's gains to the training world's answers.
 
     Args:
         policy: Whose catches excite the joints.
-        config: The twin; its gains are where the report begins.
+        config: The twin; its gains are where the report begins. By default an FR3 with the policy's.
         motions: Catches of the fit; as many others check it.
         evaluations: Iterations of the fit at most.
     """
-    config = config or TwinConfig()
+    trained = make_player(policy)[0]
+    config = config or drive("fci", trained)
     fit = catch_motions(policy, motions, FIT_SEED)
-    trained = TEXT
     first = np.log(np.concatenate((trained.stiffness, trained.damping)))
 
     def with_gains(logs: np.ndarray) -> TwinConfig:
@@ -169,7 +171,7 @@ def identify(
         max_nfev=evaluations,
     )
     after = with_gains(found.x)
-    check, steps = catch_motions(policy, motions, CHECK_SEED), step_motions()
+    check, steps = catch_motions(policy, motions, CHECK_SEED), step_motions(trained)
     return Identified(
         stiffness=tuple(float(f"{gain:.4g}") for gain in after.stiffness),
         damping=tuple(float(f"{gain:.4g}") for gain in after.damping),

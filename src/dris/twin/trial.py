@@ -16,7 +16,9 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.evaluate import Agent
 from dris.names import agent_maker
+from dris.task import Task
 from dris.twin.control import Controller, Decision
+from dris.twin.drives import drive
 from dris.twin.lab import PLATE_HALF
 from dris.twin.launch import Laid, Launch, Placed
 from dris.twin.objects import Thing
@@ -31,6 +33,8 @@ GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
 WATCH_TICKS = 5
 """Arrival and loss are looked for every so many milliseconds."""
+_EXECUTION = 1
+"""Tells the seed of execution errors from the launch's."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,20 @@ Player = tuple[CatchingConfig, Callable[[], Agent]]
 
 def make_player(name: str, duration_s: float = TRIAL_S) -> Player:
     """A policy by its name, for trials of a length."""
-    make_task, maker = agent_maker(name)
+    return player_of(*agent_maker(name), duration_s)
+
+
+def player_of(make_task: Callable[[], Task], make_agent: Callable[..., Agent], duration_s: float) -> Player:
+    """An agent and the task it was made for, for trials of a length.
+
+    Raises:
+        ValueError: The task is another.
+    """
     task = make_task()
     if not isinstance(task, CatchingTask):
-        raise ValueError(f"'{name}' was trained on {type(task).__name__}; the twin catches")
+        raise ValueError(f"the policy was trained on {type(task).__name__}; the twin catches")
     longer = task.changed(horizon=math.ceil(duration_s / task.step_s) + 1)  # VelTrack counts its steps
-    return task.config, lambda: maker(longer, 1)
+    return task.config, lambda: make_agent(longer, 1)
 
 
 def run_trial(
@@ -109,6 +121,8 @@ def run_trial(
     sight: Sight | None = None,
     duration_s: float = TRIAL_S,
     watch: Callable[[Twin, Sight], None] | None = None,
+    execution_error: float = 0.0,
+    until_lost: bool = True,
 ) -> Trial:
     """One trial.
 
@@ -121,21 +135,32 @@ def run_trial(
         thing: What to catch.
         launch: How it comes.
         seed: Of the launch.
-        twin: To use again; a new one otherwise.
+        twin: To use again; otherwise a new one with the drive `fci`.
         sight: How the thing is seen; the truth otherwise.
         duration_s: From the beginning to the end [s].
         watch: Called after every millisecond, for videos.
+        execution_error: Half width of the uniform error on every reference [rad].
+        until_lost: Whether a trial ends when the thing is lost.
+
+    Raises:
+        ValueError: The twin holds its plate another way than the policy was trained with.
     """
     config, agent_of = make_player(player, duration_s) if isinstance(player, str) else player
-    twin, sight = twin or Twin(), sight or PerfectSight()
+    twin, sight = twin or Twin(drive("fci", config)), sight or PerfectSight()
+    if twin.config.mount != config.mount:
+        raise ValueError(
+            f"the twin's hand holds its plate '{twin.config.mount}', the policy was trained with "
+            f"'{config.mount}': build the twin from drive(name, player[0])"
+        )
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
-    loop = _Loop(twin, sight, Controller(agent_of(), config, lambda: twin.time_s), config)
+    controller = Controller(agent_of(), config, lambda: twin.time_s)
+    loop = _Loop(twin, sight, controller, config, execution_error, seed)
     if lead_s is None:
         loop.tell_plate(twin.state())
     elif config.start == "arrival":
         loop.approach = Approach(config, twin.kinematics)
-    while not loop.ended(duration_s):
+    while not loop.ended(duration_s, until_lost):
         if loop.began is None and loop.approach is not None:
             loop.go(loop.approach)
         if loop.began is None and loop.may_begin(lead_s):
@@ -154,8 +179,18 @@ def run_trial(
 class _Loop:
     """The memory of one trial."""
 
-    def __init__(self, twin: Twin, sight: Sight, controller: Controller, config: CatchingConfig):
+    def __init__(
+        self,
+        twin: Twin,
+        sight: Sight,
+        controller: Controller,
+        config: CatchingConfig,
+        execution_error: float,
+        seed: int,
+    ):
         self.twin, self.sight, self.controller, self._config = twin, sight, controller, config
+        self._execution_error = execution_error
+        self._generator = np.random.default_rng((seed, _EXECUTION))
         self.approach: Approach | None = None
         self._approached: Approached | None = None
         self.began: int | None = None
@@ -166,13 +201,13 @@ class _Loop:
         self._decisions: list[Decision] = []
         self._told, self._plate = twin.ticks, twin.state().plate_position
 
-    def ended(self, duration_s: float) -> bool:
-        """Whether time is up, the thing lost, or nothing came."""
+    def ended(self, duration_s: float, until_lost: bool) -> bool:
+        """Whether time is up, the thing lost (if that ends a trial), or nothing came."""
         if self.began is not None and self.twin.ticks - self.began >= round(duration_s / TICK_S):
             return True
         if self.began is None and self.twin.time_s > GIVE_UP_S:
             return True
-        if self.twin.ticks % WATCH_TICKS:
+        if not until_lost or self.twin.ticks % WATCH_TICKS:
             return False
         state = self.twin.state()
         # What rises below the plate before the robot begins has only just been thrown.
@@ -238,7 +273,8 @@ class _Loop:
         self._errors.append((position, speed))
         decision = self.controller.step(*seen, state.q)
         self._decisions.append(decision)
-        self.twin.set_reference(decision.joints)
+        width = self._execution_error
+        self.twin.set_reference(decision.joints + self._generator.uniform(-width, width, len(state.q)))
 
     def outcome(self) -> Trial:
         """Judge."""
@@ -267,12 +303,12 @@ class _Loop:
         )
 
 
-def is_settled(state: State, thing: Thing, config: CatchingConfig) -> bool:
-    """The training's success: on the disc inside the plate, and slow."""
+def is_settled(state: State, thing: Thing, config: CatchingConfig, slower_than: float | None = None) -> bool:
+    """The training's success: on the disc inside the plate, and slow [m/s], by default as the task has it."""
     speed = float(np.linalg.norm(state.thing_velocity))
     across = (state.plate_rotation.T @ (state.thing_position - state.plate_position))[:2]
     inside = state.on_plate(thing.reach, config.success_gap) and float(np.hypot(*across)) <= PLATE_HALF
-    return inside and speed < config.success_speed
+    return inside and speed < (config.success_speed if slower_than is None else slower_than)
 
 
 def is_lost(state: State) -> bool:

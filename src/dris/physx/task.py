@@ -1,0 +1,91 @@
+"""The catching task with PhysX in place of the training world's arm and contact.
+
+Throws, starts, balls, noise, what an action means, reward and success are the training's own code; joints and
+balls move by PhysX. One ball a set: in PhysX the balls of a set would push the plate, and so each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from dris.catching.settings import CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.draws import Draws
+from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene, load_sapien
+from dris.sim.contact import ContactPreset
+
+
+class PhysxTask(CatchingTask):
+    """Catch a ball on a flat plate, in PhysX: a scene of its own for every set."""
+
+    def __init__(self, config: CatchingConfig | None = None, physx: PhysxConfig | None = None):
+        super().__init__(config)
+        if self.config.torque_rate is not None:
+            rate = f"{self.config.torque_rate:g} Nm/s"
+            raise ValueError(
+                f"PhysX's drives know no limit on torque change, the task has {rate}: take --world twin, or "
+                "CatchingConfig(torque_rate=None)"
+            )
+        load_sapien()
+        self.physx = physx or PhysxConfig()
+        self.substep_s = self.physx.step_s
+
+    def allocate(self, sets: int, instances: int) -> None:
+        """Room for the sets; scenes are built when their episodes begin."""
+        if instances != 1:
+            raise ValueError(f"PhysX catches one ball at a time, got sets of {instances}: take instances=1")
+        super().allocate(sets, instances)
+        self._every = torch.arange(sets)
+        self._lead = None if self.config.joint_speed is None else self.world.lead.double().numpy()
+        self.scenes: dict[int, PhysxScene] = {}
+        """By the index of the set."""
+
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+        """Place robot and ball as the training world does, then build them in PhysX."""
+        super().begin(sets, parameters, draws)
+        names = ("static_friction", "dynamic_friction", "restitution")
+        nominal = torch.stack([self.domain.column(parameters, name)[:, 0] for name in names], dim=1)
+        world = self.world
+        for k, values in zip(sets.tolist(), nominal.double().tolist(), strict=True):
+            static, dynamic, restitution = values
+            material = Material(static, min(static, dynamic), restitution)
+            ball = Ball(
+                world.pos[k, 0].double().numpy(),
+                world.vel[k, 0].double().numpy(),
+                float(world.radius[k, 0]),
+                material,
+            )
+            self.scenes[k] = PhysxScene(
+                self.arm,
+                world.q[k].double().numpy(),
+                (self.config.stiffness, self.config.damping),
+                plate_material(self.preset, material),
+                [ball],
+                self.preset.bounce_speed,
+                self.physx,
+            )
+
+    def advance(self, command: torch.Tensor, duration_s: float) -> None:
+        """Every scene for itself; what came of it is written where the training world keeps it."""
+        steps = round(duration_s / self.physx.step_s)
+        scenes = [self.scenes[k] for k in self._every.tolist()]
+        for scene, reference in zip(scenes, command.double().numpy(), strict=True):
+            scene.advance(steps, reference, self._lead)
+        world = self.world
+        joints = np.array([(scene.q, scene.dq) for scene in scenes])
+        q, dq = torch.from_numpy(joints).float().unbind(dim=1)
+        world.place_arms(self._every, q, dq)  # also finds the plates
+        world.pos.copy_(torch.from_numpy(np.array([scene.ball_positions for scene in scenes])))
+        world.vel.copy_(torch.from_numpy(np.array([scene.ball_velocities for scene in scenes])))
+        self._look()
+
+
+def plate_material(preset: ContactPreset, ball: Material) -> Material:
+    """A plate with which PhysX's average acts as the preset says; where that is the ball's own, the same."""
+    friction, restitution = preset.plate_friction, preset.plate_restitution
+    return Material(
+        ball.static_friction if friction is None else friction,
+        ball.dynamic_friction if friction is None else friction,
+        ball.restitution if restitution is None else restitution,
+    )
