@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -154,6 +154,8 @@ def run_trial(
         )
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
+    if config.start == "arrival":  # the drive says how fast joints may go; see dris.twin.drives
+        config = replace(config, joint_speed=twin.config.joint_speed)
     controller = Controller(agent_of(), config, lambda: twin.time_s)
     loop = _Loop(twin, sight, controller, config, execution_error, seed)
     if lead_s is None:
