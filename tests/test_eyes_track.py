@@ -1,5 +1,6 @@
 """Triangulation, motion and the track, against closed forms and independent formulas."""
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from dris.eyes.detect import Detection, detect
 from dris.eyes.motion import GRAVITY_IN_BASE, NONE, arrival_of, fit_motion
-from dris.eyes.plate import Plate, across_impact, impact_time
+from dris.eyes.plate import Plate, across_impact, impact_time, lying, resting_place
 from dris.eyes.scene import Scene, clutter
 from dris.eyes.track import BallTracker, TrackerConfig
 from dris.eyes.triangulate import sight_of, triangulate, triangulate_detections
@@ -125,18 +126,18 @@ def test_too_few_sights_give_no_motion():
 
 def test_arrival_is_the_root_of_the_parabola():
     motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3)
-    arrival = arrival_of(motion, 0.6)
+    arrival = arrival_of(motion, 0.6, 0.3)
     fall = (VELOCITY[2] + np.sqrt(VELOCITY[2] ** 2 + 2 * G * (START[2] - 0.6))) / G
     assert arrival.time_s == pytest.approx(fall, abs=1e-7)
     assert arrival.ball_in_base == pytest.approx([*(START + VELOCITY * fall)[:2], 0.6], abs=1e-7)
-    assert arrival_of(motion, 5.0) is None
+    assert arrival_of(motion, 5.0, 0.3) is None
     generator = np.random.default_rng(0)
     times, places = [], []
     for _ in range(300):
         noisy = fit_motion(
             throw_sights(PLAIN, START, VELOCITY, TIMES, 0.005, 0.3, generator), GRAVITY_IN_BASE, 0.3
         )
-        guess = arrival_of(noisy, 0.6)
+        guess = arrival_of(noisy, 0.6, 0.3)
         times.append(guess.time_s)
         places.append(guess.ball_in_base[:2])
     assert np.std(times) == pytest.approx(arrival.time_sigma_s, rel=0.15)
@@ -360,3 +361,78 @@ def test_eyes_do_not_bring_mujoco():
     script = "import sys\n" + "".join(f"import dris.eyes.{m}\n" for m in modules.split())
     script += "assert not {'mujoco', 'dris.sim', 'dris.train'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# A ball on the plate, and a ball that does not fly yet.
+
+TILTED = Plate(0.0, NEAR_PLATE, np.array([math.sin(0.5), 0.0, math.cos(0.5)]), np.array([0.0, 0.0, 0.0]))
+
+
+def on_plate(along, across, radius=0.03):
+    """Centre of a ball that lies on the tilted plate, so far along it and across [m]."""
+    lengthwise = np.array([math.cos(0.5), 0.0, -math.sin(0.5)])
+    return NEAR_PLATE + radius * TILTED.normal_in_base + along * lengthwise + np.array([0.0, across, 0.0])
+
+
+def one_sight(ball, time_s=0.0, camera=0, radius=0.03):
+    exact = exact_sight(PLAIN, time_s, camera, ball)
+    return replace(exact, size=radius / exact.depth(ball))
+
+
+@pytest.mark.parametrize("camera", [0, 1])
+def test_one_camera_and_the_plate_tell_where_a_ball_lies(camera):
+    for along, across, radius in ((0.0, 0.0, 0.03), (0.05, -0.08, 0.02), (-0.1, 0.02, 0.04)):
+        ball = on_plate(along, across, radius)
+        found = resting_place(one_sight(ball, 0.0, camera, radius), TILTED)
+        assert found == pytest.approx(ball, abs=1e-9)
+    assert resting_place(one_sight(on_plate(0.2, 0.0), 0.0, camera), TILTED) is None  # beside the plate
+    # half way to the camera a ball of 3 cm looks like one of 6 cm and more on the plate: it is not on it
+    near = 0.4 * on_plate(0.0, 0.0) + 0.6 * PLAIN[camera].position_in_base
+    assert resting_place(one_sight(near, 0.0, camera), TILTED) is None
+
+
+def test_a_ball_that_rolls_on_the_plate_has_its_velocity_from_one_camera():
+    path = lambda t: on_plate(0.4 * t, -0.1 * t)  # noqa: E731
+    first = lying([one_sight(path(0.0))], TILTED, 0.01)
+    assert first[0] == pytest.approx(path(0.0), abs=1e-9) and first[1] == pytest.approx(np.zeros(3))
+    ball, velocity = lying([one_sight(path(t), t) for t in (0.0, 0.0125, 0.025)], TILTED, 0.04)
+    assert ball == pytest.approx(path(0.04), abs=1e-9)
+    assert velocity == pytest.approx([0.4 * math.cos(0.5), -0.1, -0.4 * math.sin(0.5)], abs=1e-9)
+    assert lying([], TILTED, 0.0) is None
+
+
+def test_a_track_that_one_camera_cannot_begin_knows_a_ball_on_the_plate():
+    path = lambda t: on_plate(0.3 * t, 0.0)  # noqa: E731
+    tracker = BallTracker(PLAIN)
+    *_, at = feed(tracker, path, np.arange(4) * 0.0125, blind=lambda t, camera: camera == 1)
+    assert tracker.state(at) is None  # no plate, no second camera: nothing is known
+    tracker.expect_plate(TILTED)
+    state = tracker.state(at)
+    assert state.valid and state.phase == "plate"
+    assert state.ball_in_base == pytest.approx(path(at), abs=2e-3)
+    assert tracker.arrival(0.5) is None and tracker.state(at + 0.1) is None  # old sights tell nothing
+
+
+def test_an_arrival_is_told_of_a_flight_alone():
+    """Down a quarter circle of 0.2 m and off its level end at 1.5 m/s: on it nothing arrives, after it soon."""
+    radius, speed = 0.2, 1.5
+    end = np.array([1.0, 0.0, 1.3])
+
+    def path(t):
+        if t > 0:
+            return parabola(end, (-speed, 0.0, 0.0), t)
+        angle = -speed * t / radius  # back along the circle
+        return end + radius * np.array([math.sin(angle), 0.0, 1 - math.cos(angle)])
+
+    tracker, told = BallTracker(PLAIN), {}
+    for at in feed(tracker, path, np.arange(-8, 12) * 0.0125, np.random.default_rng(0)):
+        told[at] = tracker.arrival(0.6)
+    fall_s = math.sqrt(2 * 0.7 / G)
+    assert all(told[at] is None for at in told if -0.02 < at < 0.01)  # 2 g and more from free fall
+    first = min(at for at in told if at > 0.01 and told[at] is not None)
+    assert first < 0.08
+    for at in told:
+        if at > 0.08:
+            assert told[at].time_s == pytest.approx(fall_s, abs=0.02)
+            assert told[at].ball_in_base[0] == pytest.approx(1.0 - speed * fall_s, abs=0.04)
+            assert told[at].misfit < 1.5

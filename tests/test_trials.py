@@ -200,11 +200,21 @@ def test_workers_find_what_one_process_finds(tmp_path):
 
 def test_totals_by_hand():
     outcomes = {
-        f"a/ball/ramp/{k}": {"caught": caught, "speed_share": share}
-        for k, (caught, share) in enumerate([(True, 0.9), (True, 1.1), (False, 0.5), (True, 1.0)])
+        f"a/ball/ramp/{k}": {
+            "caught": caught,
+            "speed_share": share,
+            "torque_share": 0.8,
+            "torque_rate_share": rate,
+        }
+        for k, (caught, share, rate) in enumerate(
+            [(True, 0.9, 1.0), (True, 1.1, 0.9), (False, 0.5, 0.5), (True, 1.0, 1.2)]
+        )
     }
     found = tables.totals(outcomes)["a"]
     assert (found["caught"], found["trials"], found["rate"], found["within_speed"]) == (3, 4, 0.75, 2)
+    assert found["within_limits"] == 1  # the second is too fast, the last asked for too fast a torque
+    del outcomes["a/ball/ramp/0"]["torque_share"]  # of before it was measured
+    assert tables.totals(outcomes)["a"]["within_limits"] == 0
     assert found["low"] < 0.75 < found["high"]
 
 

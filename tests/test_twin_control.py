@@ -165,9 +165,12 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
     assert drive("fci", robot).stiffness == drive("jumping", robot).stiffness == robot.stiffness
     assert drive("fci", robot).joint_speed == 0.9
     assert drive("ideal", robot).torque_rate == 1000.0 and drive("ideal", TASK).torque_rate is None
-    # Fitted gains are for those who were not trained inside the limit.
+    # Fitted gains are for the stiff ones of the text; soft ones stay, inside the limits.
     assert drive("identified", robot) == drive("fci", robot)
-    assert drive("identified", TASK).stiffness != TASK.stiffness == drive("fci", TASK).stiffness
+    assert drive("identified", TEXT).stiffness != TEXT.stiffness == drive("fci", TEXT).stiffness
+    soft = drive("identified", TASK)
+    assert (soft.stiffness, soft.damping) == (TASK.stiffness, TASK.damping)
+    assert (soft.joint_speed, soft.governor) == (1.0, 0.9) and drive("fci", TASK).governor is None
     with pytest.raises(ValueError, match="no drive 'magic'; known: ideal, jumping, fci, identified"):
         drive("magic")
 
@@ -230,10 +233,9 @@ def test_execution_error_reaches_the_twins_references():
             sent.append(q)
             super().set_reference(q)
 
-    drop = Drop(0.3)
-    player = make_player("still", 0.2)
+    drop, ideal = Drop(0.3), drive("ideal", TEXT)  # from home: an approach sends references, too
     trials = [
-        run_trial(player, BALLS["foam"], drop, 0, Listening(IDEAL), duration_s=0.2, execution_error=width)
+        run_trial(STILL, BALLS["foam"], drop, 0, Listening(ideal), duration_s=0.2, execution_error=width)
         for width in (0.0, 0.05)
     ]
     errors = np.array(sent[4:]) - [decision.joints for decision in trials[1].decisions]

@@ -154,6 +154,7 @@ def trials(
     for policy, total in read_json(file)["totals"].items():
         rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
         slow = f"{total['within_speed']} of them with no joint beyond its speed limit"
+        slow += f", {total['within_limits']} with no torque or torque rate beyond FCI's either"
         print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {slow}")
     for video in film_table(file) if films else ():
         print(f"film     {video}", flush=True)

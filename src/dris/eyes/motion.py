@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dris.catching.arrival import Arrival, sinks_in
 from dris.eyes.camera import Array
 from dris.eyes.triangulate import Sight
 
@@ -149,30 +150,23 @@ def _determined(sights: Sequence[Sight], anchor: Anchor | None = None) -> bool:
     return True
 
 
-@dataclass(frozen=True, eq=False)
-class Arrival:
-    """When and where a flying ball's centre sinks to a height, how fast, and how sure that is."""
-
-    time_s: float
-    ball_in_base: Array
-    velocity_in_base: Array
-    time_sigma_s: float
-    place_sigma_m: float
-    """Standard deviation of the place within the horizontal plane, the worse direction."""
-
-
-def arrival_of(motion: Motion, height_m: float) -> Arrival | None:
+def arrival_of(motion: Motion, height_m: float, sigma_px: float) -> Arrival | None:
     """Where a flight comes down to a height, or None if it never does.
 
-    p_z + v_z tau + a_z tau^2 / 2 = h, the later root.
+    Args:
+        motion: Of the flight.
+        height_m: Of the ball's centre, base frame.
+        sigma_px: Standard deviation of a detection that the motion was fitted with.
     """
-    a, v = float(motion.acceleration_in_base[2]), float(motion.velocity_in_base[2])
-    gap = float(motion.ball_in_base[2]) - height_m
-    root = v * v - 2 * a * gap
-    if not a < 0 or root <= 0:
+    pull = -float(motion.acceleration_in_base[2])
+    rise, gap = float(motion.velocity_in_base[2]), float(motion.ball_in_base[2]) - height_m
+    left_s = sinks_in(gap, rise, pull) if pull > 0 else None
+    if left_s is None:
         return None
-    time_s = motion.reference_s + (-v - np.sqrt(root)) / a
+    time_s = motion.reference_s + left_s
     ball, velocity = motion.at(time_s)
+    if not velocity[2] < 0:  # it only just reaches the height: no error in height makes up for time
+        return None
     covariance = motion.covariance_at(time_s)[:3, :3]
     # The ball meets the plane when its error in height is made up for by time: dt = -dz / v_z, and the
     # place moves by v dt.
@@ -184,4 +178,5 @@ def arrival_of(motion: Motion, height_m: float) -> Arrival | None:
         velocity_in_base=velocity,
         time_sigma_s=float(np.sqrt(covariance[2, 2]) / abs(velocity[2])),
         place_sigma_m=float(np.sqrt(np.linalg.eigvalsh(place)[-1])),
+        misfit=motion.rms_px / sigma_px,
     )

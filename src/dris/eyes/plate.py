@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dris.eyes.camera import Array
 from dris.eyes.motion import Motion
+from dris.eyes.triangulate import Sight
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,3 +82,47 @@ def across_impact(
         return ball + velocity * tau + 0.5 * pull * tau**2, velocity + pull * tau
     resting = velocity - rising * normal
     return ball + resting * tau, resting
+
+
+RADII_M = (0.01, 0.06)
+"""A ball whose outline is of another size, were it on the plate, is not on it."""
+SPAN_S = 0.02
+"""Two sights this far apart tell a velocity."""
+
+
+def resting_place(sight: Sight, plate: Plate) -> Array | None:
+    """Centre [3] of a ball that lies on the plate where one camera sees it; None if it cannot.
+
+    On the ray P = c + s d (depth s) the outline says that the radius is size x s, and the plate that the
+    centre is a radius above it: n . (c + s d - p) = size x s.
+    """
+    axes = np.concatenate((sight.rows, sight.axis[None]))
+    centre = np.linalg.solve(axes, np.append(sight.values, sight.offset))
+    ray = np.linalg.solve(axes, (0.0, 0.0, 1.0))
+    place = plate.centre_in_base + plate.velocity_in_base * (sight.time_s - plate.time_s)
+    normal = plate.normal_in_base
+    slope = float(normal @ ray) - sight.size
+    depth = float(normal @ (place - centre)) / slope if slope < 0 else -1.0  # the camera is above the plate
+    ball = centre + depth * ray
+    fits = depth > 0 and RADII_M[0] <= sight.size * depth <= RADII_M[1]
+    return ball if fits and plate.under(ball, sight.time_s) else None
+
+
+def lying(sights: Sequence[Sight], plate: Plate, time_s: float) -> tuple[Array, Array] | None:
+    """Position and velocity at a time of a ball that lies on the plate, from sights of any camera, by time.
+
+    One sight is enough: the ball then moves with the plate. None if the youngest sight is of no such ball.
+    """
+    seen = [(sight.time_s, resting_place(sight, plate)) for sight in sights]
+    found = [(at_s, ball) for at_s, ball in seen if ball is not None]
+    if not found or found[-1][0] < sights[-1].time_s:
+        return None
+    times, balls = np.array([at_s for at_s, _ in found]), np.array([ball for _, ball in found])
+    velocity = plate.velocity_in_base
+    if times[-1] - times[0] >= SPAN_S:
+        offsets = times - times.mean()
+        velocity = offsets @ (balls - balls.mean(axis=0)) / float(offsets @ offsets)
+        start_s, ball = float(times.mean()), balls.mean(axis=0)
+    else:
+        start_s, ball = float(times[-1]), balls[-1]
+    return ball + velocity * (time_s - start_s), velocity

@@ -9,88 +9,16 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from dris.catching.arrival import Arrival
 from dris.eyes.camera import Array, Rig
 from dris.eyes.detect import Detection
-from dris.eyes.motion import GRAVITY_IN_BASE, NONE, Anchor, Arrival, Motion, arrival_of, fit_motion
-from dris.eyes.plate import Plate, across_impact, impact_time
+from dris.eyes.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
+from dris.eyes.plate import Plate, across_impact, impact_time, lying
+from dris.eyes.track_config import Phase, TrackerConfig
 from dris.eyes.triangulate import Sight, sight_of
-
-Estimator = Literal["line", "gravity"]
-Phase = Literal["searching", "flight", "plate"]
-
-
-@dataclass(frozen=True)
-class TrackerConfig:
-    """How a track is begun, kept, broken and lost."""
-
-    estimator: Estimator = "gravity"
-    """`line`: velocity is the slope of a straight line over the window, as in the paper; in flight it is the
-    velocity of the window's middle. `gravity`: the line is fitted after taking out g t^2 / 2, unless the ball
-    is on the plate. docs/eyes.md compares them."""
-    window_s: float = 0.1
-    """Sliding window of the velocity [paper, Appendix A]."""
-    flight_window_s: float = 0.4
-    """Window of the parabola from which the arrival is computed; never reaches across a bounce."""
-    sigma_px: float = 0.3
-    """Standard deviation of a detection along x and y: measured 0.1 on clean images, 0.3 to 1 expected on
-    real ones."""
-    gate_px: float = 2.0
-    """A detection this far from the prediction does not belong to the motion so far: wrong, or a bounce."""
-    gate_sigmas: float = 5.0
-    """The same in standard deviations, where the prediction is less certain than the gate."""
-    sigma_s: float = 0.0005
-    """Standard deviation of a time stamp: a fast ball is less certain along its way."""
-    fit_px: float = 1.5
-    """Largest RMS error of the fit that begins a track."""
-    begin_sights: int = 3
-    """Sights of each camera that a new track needs,"""
-    bounce_sights: int = 2
-    """and that the motion after a bounce needs."""
-    change_chi_square: float = 15.0
-    """How much better the other phase must explain the window before the phase changes."""
-    anchor_m: float = 0.004
-    """Standard deviation of the place where a bounce began, when the plate is known: 1 ms at 4 m/s."""
-    restitution: float = 0.3
-    """Assumed for a state beyond an impact that no camera has seen yet, when the plate is known: the contact
-    preset `paper` makes 0.30 to 0.45 of the trained range, and a plate that yields makes it less."""
-    valid_s: float = 0.06
-    """A state is valid while the youngest sight it rests on is no older; five frames at 80 FPS."""
-    lost_s: float = 0.25
-    """The track ends when nothing was seen for this long."""
-
-    def __post_init__(self) -> None:
-        """Refuse values that cannot track."""
-        if self.estimator not in ("line", "gravity"):
-            raise ValueError(f"estimator must be 'line' or 'gravity', got '{self.estimator}'")
-        names = (
-            "window_s",
-            "sigma_px",
-            "gate_px",
-            "gate_sigmas",
-            "fit_px",
-            "valid_s",
-            "change_chi_square",
-            "anchor_m",
-        )
-        for name in names:
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
-        if not 0 <= self.sigma_s < 0.1 or not 0 <= self.restitution <= 1:
-            raise ValueError(
-                f"need 0 <= sigma_s < 0.1 and 0 <= restitution <= 1, got {self.sigma_s}, {self.restitution}"
-            )
-        if not self.window_s <= self.flight_window_s < 5:
-            raise ValueError(f"flight_window_s must lie in [window_s, 5) s, got {self.flight_window_s}")
-        if not self.valid_s <= self.lost_s < 5:
-            raise ValueError(f"lost_s must lie in [valid_s, 5) s, got {self.lost_s}")
-        if not 2 <= self.bounce_sights <= self.begin_sights:
-            raise ValueError(
-                f"need 2 <= bounce_sights <= begin_sights, got {self.bounce_sights}, {self.begin_sights}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +53,7 @@ class BallTracker:
         self.rejected = 0
         """Sights that neither fitted the track nor began a new motion."""
         self._sights: list[Sight] = []  # of the present motion, by time
+        self._history: list[Sight] = []  # of this motion and those before it, by time
         self._suspects: list[Sight] = []  # that do not fit it
         self._motion: Motion | None = None
         self._anchor: Anchor | None = None
@@ -168,6 +97,7 @@ class BallTracker:
             self._begin()
         elif self._agrees(sight):
             self._insert(self._sights, sight, self.config.flight_window_s)
+            self._insert(self._history, sight, self.config.flight_window_s)
             kept = [suspect for suspect in self._suspects if suspect.camera != camera]
             self.rejected += len(self._suspects) - len(kept)
             self._suspects = kept
@@ -211,6 +141,7 @@ class BallTracker:
         found = self._explain(recent, "flight")
         if found is not None and found[1].rms_px <= self.config.fit_px:
             self._sights = sorted(recent, key=lambda s: s.time_s)
+            self._history = list(self._sights)
             self.phase, self._motion = found
 
     def _break(self) -> None:
@@ -227,6 +158,9 @@ class BallTracker:
         if motion is None or motion.rms_px > self.config.fit_px:
             return
         self.rejected += sum(s not in recent for s in self._suspects)
+        for sight in recent:
+            if sight in self._suspects:
+                self._insert(self._history, sight, self.config.flight_window_s)
         self._sights, self._suspects = sorted(recent, key=lambda s: s.time_s), []
         self._anchor = anchor
         self.bounces.append(self._sights[0].time_s)
@@ -271,14 +205,19 @@ class BallTracker:
     def state(self, time_s: float) -> BallState | None:
         """The ball at a time, or None while there is no track.
 
-        In flight the state is carried along the parabola, on the plate along a straight line.
+        In flight the state is carried along the parabola, on the plate along a straight line. While one
+        camera is blind, a ball that can be lying on the plate is taken to do so.
         """
         motion = self._motion
-        if motion is None or not np.isfinite(time_s):
+        if not np.isfinite(time_s):
+            return None
+        if motion is None or time_s - motion.reference_s > self.config.valid_s:
+            found = self._lying(time_s)
+            if found is not None:
+                return found
+        if motion is None or time_s - motion.reference_s > self.config.lost_s:
             return None
         age = time_s - motion.reference_s
-        if age > self.config.lost_s:
-            return None
         ball, velocity = motion.at(time_s)
         if self.config.estimator == "line" and self.phase == "flight":
             ball, velocity = self._along_line(motion, time_s)
@@ -295,6 +234,19 @@ class BallTracker:
             phase=self.phase,
             sights=sum(s.time_s >= motion.reference_s - motion.span_s - 1e-9 for s in self._sights),
             valid=age <= self.config.valid_s,
+        )
+
+    def _lying(self, time_s: float) -> BallState | None:
+        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate."""
+        if self._plate is None:
+            return None
+        fresh = [s for s in self._sights + self._suspects if time_s - s.time_s <= self.config.valid_s]
+        found = lying(sorted(fresh, key=lambda s: s.time_s), self._plate, time_s)
+        if found is None:
+            return None
+        spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
+        return BallState(
+            time_s, *found, spread, time_s - max(s.time_s for s in fresh), "plate", len(fresh), True
         )
 
     def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
@@ -317,8 +269,23 @@ class BallTracker:
         return (float(x), float(y)) if np.isfinite((x, y)).all() else None
 
     def arrival(self, height_m: float) -> Arrival | None:
-        """When and where the ball's centre sinks to a height: the parabola through the whole flight."""
-        if self.phase != "flight" or self._motion is None:
-            return None
-        whole = fit_motion(self._sights, GRAVITY_IN_BASE, self.config.sigma_px)
-        return arrival_of(whole or self._motion, height_m)
+        """When and where the ball's centre sinks to a height, or None if it is not seen to fly.
+
+        By the parabola through the longest window up to now that one flight explains. Longer windows are more
+        certain, but may hold a ball that did not fly yet, and air bends long flights.
+        """
+        best = None
+        if self._motion is not None:
+            newest, window_s = self._history[-1].time_s, self.config.flight_proof_s
+            while window_s < 1.5 * self.config.flight_window_s:
+                sights = [s for s in self._history if s.time_s >= newest - window_s - 1e-9]
+                flight = fit_motion(sights, GRAVITY_IN_BASE, self.config.sigma_px)
+                if flight is None or flight.rms_px > self.config.flight_misfit * self.config.sigma_px:
+                    break
+                line = fit_motion(sights, NONE, self.config.sigma_px)
+                if line is None or line.chi_square < flight.chi_square:  # it rolls
+                    break
+                if flight.span_s > 0.7 * self.config.flight_proof_s:
+                    best = flight
+                window_s *= 1.5
+        return None if best is None else arrival_of(best, height_m, self.config.sigma_px)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
+from dris.catching.arrival import Arrival
 from dris.eyes.camera import CameraModel, Rig, look_at
 from dris.eyes.detect import BallColour, Detection, DetectorConfig, Image
 from dris.eyes.plate import Plate
@@ -202,3 +203,7 @@ class CameraSight:
         """Time until the ball is at the plate's height, by the parabola through the flight so far [s]."""
         arrival = self.tracker.arrival(float(twin.state().plate_position[2]) + self._radius)
         return None if arrival is None else arrival.time_s - twin.time_s
+
+    def arrival(self, twin: Twin, height_m: float) -> Arrival | None:
+        """By the parabola through the flight so far."""
+        return self.tracker.arrival(height_m)

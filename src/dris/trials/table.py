@@ -22,6 +22,7 @@ from dris.runtime import end_with_parent
 from dris.sim.contact import PAPER
 from dris.stats import wilson
 from dris.trials.config import Kind, TrialsConfig
+from dris.trials.outcome import within_limits
 from dris.trials.sight import CameraSight, SightConfig
 from dris.trials.video import film
 from dris.twin.drives import drive
@@ -183,7 +184,8 @@ def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
     twin.reset(object_, launch, seed)
     sight = None if config.sight == "perfect" else CameraSight(twin, object_, seed=seed)
     found = run_trial(player, object_, launch, seed, twin, sight)
-    return {key: value for key, value in vars(found).items() if key not in _LONG}
+    outcome = {key: value for key, value in vars(found).items() if key not in _LONG}
+    return outcome | {"approach": None if found.approach is None else asdict(found.approach)}
 
 
 @lru_cache(maxsize=1)
@@ -226,7 +228,8 @@ def film_table(file: Path) -> Iterator[Path]:
 def totals(trials: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Catches of each policy over all its trials, with Wilson's interval.
 
-    within_speed: catches in which no joint passed the speed at which a real FR3 stops.
+    within_speed: catches in which no joint passed the speed at which a real FR3 stops. within_limits: those
+    in which, besides, the torque law never asked for more than a joint's torque or FCI's torque rate.
     """
     counts: dict[str, list[dict[str, Any]]] = {}
     for name, outcome in trials.items():
@@ -239,5 +242,6 @@ def totals(trials: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
             "caught": sum(caught), "trials": len(caught), "rate": sum(caught) / len(caught),
             "low": low, "high": high,
             "within_speed": sum(o["caught"] and o["speed_share"] <= 1 for o in outcomes),
+            "within_limits": sum(o["caught"] and within_limits(o) for o in outcomes),
         }  # fmt: skip
     return found

@@ -50,10 +50,12 @@ class CameraConfig:
         return np.stack((column, row), axis=1)
 
 
-# Two metres from the plate and 2.6 m apart, left and right of where the ball comes from: rays cross at a
-# right angle or so, and view holds the plate's workspace and the ramp's end [assumed: the paper has none].
-_LOOK_AT = (0.75, 0.0, 0.98)
+# Left and right of where the ball comes from, 4 m apart and 3.3 m from the plate: rays cross at a right
+# angle, and the view holds the plate's workspace, the ramps, and the last 0.25 s and more of every throw.
+# They look down on the plate by 30 degrees, so that a plate tilted as far does not hide what lies on it
+# [assumed: the paper has none].
+_LOOK_AT = (0.5, 0.0, 1.3)
 CAMERAS = (
-    CameraConfig("left", (2.20, 1.30, 1.15), _LOOK_AT),
-    CameraConfig("right", (2.20, -1.30, 1.15), _LOOK_AT),
+    CameraConfig("left", (2.5, 2.0, 2.2), _LOOK_AT),
+    CameraConfig("right", (2.5, -2.0, 2.2), _LOOK_AT),
 )

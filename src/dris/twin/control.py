@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dris.catching.arrival import tilt_of
 from dris.catching.settings import CatchingConfig
 from dris.env import Observation
 from dris.evaluate import Agent
@@ -129,11 +130,3 @@ def about_z(angle: float) -> np.ndarray:
     """R_z(angle)."""
     c, s = math.cos(angle), math.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def tilt_of(normal: np.ndarray) -> np.ndarray:
-    """Tilt vector [2] of a unit normal [3]: n = (sin a sin b, -cos a sin b, cos b)."""
-    sine = math.hypot(normal[0], normal[1])
-    if sine < 1e-9:
-        return np.zeros(2)
-    return np.array([-normal[1], normal[0]]) * (math.atan2(sine, normal[2]) / sine)

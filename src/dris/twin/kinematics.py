@@ -65,6 +65,16 @@ class Kinematics:
         mujoco.mj_jacSite(self._model, self._data, jacobian[:3], jacobian[3:], self._site)
         return jacobian
 
+    def inertial_torque(self, q: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+        """M(q) ddq [M], rotors included [Nm]."""
+        self._data.qpos[:] = q
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_crb(self._model, self._data)
+        torque = np.zeros(self._model.nv)
+        mujoco.mj_mulM(self._model, self._data, torque, ddq)
+        return torque
+
     def solve(
         self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int = 12
     ) -> tuple[np.ndarray, bool]:

@@ -1,4 +1,4 @@
-"""One trial: see the thing, wait for the moment, act at 20 Hz, judge.
+"""One trial: see the thing, go where it will arrive, wait for the moment, act at 20 Hz, judge.
 
 How the thing is seen is a value handed in (`Sight`): the truth here, cameras in `dris.trials.sight`.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dris.catching.settings import GRAVITY, CatchingConfig
+from dris.catching.approach import Approach, Outcome
+from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.evaluate import Agent
 from dris.names import agent_maker
@@ -22,7 +22,8 @@ from dris.twin.drives import drive
 from dris.twin.lab import PLATE_HALF
 from dris.twin.launch import Laid, Launch, Placed
 from dris.twin.objects import Thing
-from dris.twin.twin import TICK_S, State, Twin
+from dris.twin.sight import PerfectSight, Sight
+from dris.twin.twin import FCI_TORQUE_RATE, TICK_S, State, Twin
 
 TRIAL_S = 10.0
 """A catch counts if the thing is still on the plate this long after the robot began [paper]."""
@@ -36,64 +37,20 @@ _EXECUTION = 1
 """Tells the seed of execution errors from the launch's."""
 
 
-class Sight(Protocol):
-    """Eyes on the twin, for one trial."""
+@dataclass(frozen=True)
+class Approached:
+    """What became of an approach."""
 
-    def tick(self, twin: Twin) -> None:
-        """Look; called after every millisecond."""
-
-    def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
-        """Learn where the plate is, as the robot's own joints say; called before every control step."""
-
-    def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
-        """Position and velocity [3] in the base frame, now, or None if the thing is out of sight."""
-
-    def arrives_in(self, twin: Twin) -> float | None:
-        """Time until the thing is at the plate's height [s], or None if that is not known."""
-
-    @property
-    def found_share(self) -> float:
-        """Share of looks in which something was found."""
-
-
-class PerfectSight:
-    """The truth without delay, or, with noise, the truth as the training's noise model has it."""
-
-    found_share = 1.0
-
-    def __init__(self, noise: float = 0.0, seed: int = 0, config: CatchingConfig | None = None):
-        """See.
-
-        Args:
-            noise: In multiples of the task's noise scale.
-            seed: Of the noise.
-            config: Of the task, for its noise scale.
-        """
-        config = config or CatchingConfig()
-        self._sigma = noise * np.array([config.noise_position, config.noise_velocity])
-        self._generator = np.random.default_rng(seed)
-
-    def tick(self, twin: Twin) -> None:
-        """Nothing to do."""
-
-    def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
-        """It needs no telling."""
-
-    def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
-        """What is true, and noise."""
-        state = twin.state()
-        if not self._sigma.any():
-            return state.thing_position, state.thing_velocity
-        error = self._sigma[:, None] * self._generator.standard_normal((2, 3))
-        return state.thing_position + error[0], state.thing_velocity + error[1]
-
-    def arrives_in(self, twin: Twin) -> float | None:
-        """By free fall; infinite if it never will."""
-        state = twin.state()
-        drop = float(state.thing_position[2] - twin.thing.radius - state.plate_position[2])
-        rise = float(state.thing_velocity[2])
-        square = rise**2 + 2 * GRAVITY * drop
-        return math.inf if square < 0 else (rise + math.sqrt(square)) / GRAVITY
+    outcome: Outcome
+    """At the end of it."""
+    changes: list[tuple[float, str]]
+    """When the outcome changed [s since the launch], and to what, with the reason."""
+    place_error: float | None
+    """At the hand-over, the plate's centre from where the ball is expected [m]; None if there was none."""
+    facing_error: float | None
+    """Angle of its normal from the estimated velocity [rad]."""
+    speed_share: float
+    """Fastest joint until then as a share of its FCI speed limit."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +75,16 @@ class Trial:
     """RMS of the seen velocity [m/s]."""
     speed_share: float
     """Fastest joint as a share of its FCI speed limit; above 1 the real robot would have stopped."""
+    torque_share: float
+    """Largest torque that the law asked for, as a share of the joint's limit."""
+    torque_rate_share: float
+    """Largest change of torque that it asked for in a millisecond, as a share of FCI's 1000 Nm/s."""
     limited_share: float
-    """Share of ticks in which a torque or its rate was cut."""
+    """Share of ticks in which a torque or its rate was cut: the law asked for more than FCI accepts."""
+    governed_share: float
+    """Share of ticks in which the drive's governor held the law back so that it did not ask."""
+    approach: Approached | None
+    """What became of the approach; None if there was none to make."""
     decisions: list[Decision] = field(repr=False)
     states: list[State] = field(repr=False)
     """At every control step, before it is taken, and at the end."""
@@ -161,8 +126,9 @@ def run_trial(
 ) -> Trial:
     """One trial.
 
-    The robot begins when the thing is as far from arriving as the policy was trained to see it first (the
-    middle of `lead_s`), or at once if it lies on the plate or was placed.
+    The policy begins when the thing is as far from arriving as it was trained to see it first (the middle of
+    `lead_s`), or at once if it lies on the plate or was placed. One that was trained to begin at the arrival
+    is brought there before: see `dris.catching.approach`.
 
     Args:
         player: Name of a policy, or what `make_player` returns (faster for many trials).
@@ -188,11 +154,19 @@ def run_trial(
         )
     twin.reset(thing, launch, seed)
     lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
+    if config.start == "arrival":  # the drive says how fast joints may go; see dris.twin.drives
+        config = replace(config, joint_speed=twin.config.joint_speed)
     controller = Controller(agent_of(), config, lambda: twin.time_s)
     loop = _Loop(twin, sight, controller, config, execution_error, seed)
+    if lead_s is None:
+        loop.tell_plate(twin.state())
+    elif config.start == "arrival":
+        loop.approach = Approach(config, twin.kinematics)
     while not loop.ended(duration_s, until_lost):
+        if loop.began is None and loop.approach is not None:
+            loop.go(loop.approach)
         if loop.began is None and loop.may_begin(lead_s):
-            loop.began = twin.ticks
+            loop.begin()
         if loop.began is not None and loop.controller.due():
             loop.step()
         twin.advance(1)
@@ -219,13 +193,15 @@ class _Loop:
         self.twin, self.sight, self.controller, self._config = twin, sight, controller, config
         self._execution_error = execution_error
         self._generator = np.random.default_rng((seed, _EXECUTION))
+        self.approach: Approach | None = None
+        self._approached: Approached | None = None
         self.began: int | None = None
         self.settled = False
         self._blind = 0
         self._errors: list[tuple[float, float]] = []
         self._states: list[State] = []
         self._decisions: list[Decision] = []
-        self._plate = twin.state().plate_position
+        self._told, self._plate = twin.ticks, twin.state().plate_position
 
     def ended(self, duration_s: float, until_lost: bool) -> bool:
         """Whether time is up, the thing lost (if that ends a trial), or nothing came."""
@@ -241,7 +217,10 @@ class _Loop:
 
     def may_begin(self, lead_s: float | None) -> bool:
         """Whether the thing is as near as the policy was trained to see it first; None: if it is seen."""
-        if lead_s is not None:
+        if self.approach is not None:
+            if not self.approach.due(self.twin.time_s):
+                return False
+        elif lead_s is not None:
             if self.twin.ticks % WATCH_TICKS:
                 return False
             left = self.sight.arrives_in(self.twin)
@@ -249,13 +228,43 @@ class _Loop:
                 return False
         return self.sight.ball(self.twin) is not None
 
+    def tell_plate(self, state: State) -> None:
+        """Tell the sight where the plate is, and its mean velocity since it was last told."""
+        elapsed_s = max(self.twin.ticks - self._told, 1) * TICK_S
+        self.sight.tell_plate(state, (state.plate_position - self._plate) / elapsed_s)
+        self._told, self._plate = self.twin.ticks, state.plate_position
+
+    def go(self, approach: Approach) -> None:
+        """One tick of the approach."""
+        twin = self.twin
+        if twin.ticks % WATCH_TICKS == 0:
+            self.tell_plate(twin.state())
+            height = float(twin.kinematics.home_position[2])
+            approach.update(self.sight.arrival(twin, height), twin.time_s)
+        twin.set_reference(approach.reference(twin.time_s))
+
+    def begin(self) -> None:
+        """Hand over to the policy."""
+        self.began = self.twin.ticks
+        if self.approach is not None:
+            self._approached = self._judge(self.approach)
+
+    def _judge(self, approach: Approach) -> Approached:
+        """How the approach stands now."""
+        state, place, facing = self.twin.state(), None, None
+        if self.began is not None and approach.arrival is not None:
+            place = float(np.linalg.norm(state.plate_position - approach.arrival.ball_in_base))
+            velocity = approach.arrival.velocity_in_base
+            cosine = -float(state.plate_rotation[:, 2] @ velocity) / float(np.linalg.norm(velocity))
+            facing = math.acos(min(cosine, 1.0))
+        speed = float((self.twin.fastest / self.twin.speed_limit).max())
+        return Approached(approach.outcome, approach.changes, place, facing, speed)
+
     def step(self) -> None:
         """One control step; without a valid state the last reference stays."""
         state = self.twin.state()
         self._states.append(state)
-        velocity = (state.plate_position - self._plate) / self.controller.step_s
-        self._plate = state.plate_position
-        self.sight.tell_plate(state, velocity)
+        self.tell_plate(state)
         seen = self.sight.ball(self.twin)
         if seen is None:
             self._blind += 1
@@ -273,6 +282,8 @@ class _Loop:
         """Judge."""
         twin, state = self.twin, self.twin.state()
         lost = is_lost(state)
+        if self.approach is not None and self._approached is None:
+            self._approached = self._judge(self.approach)
         errors = np.sqrt(np.mean(np.square(self._errors), axis=0)).tolist() if self._errors else (None, None)
         return Trial(
             caught=self.began is not None and not lost and state.on_plate(twin.thing.reach),
@@ -284,7 +295,11 @@ class _Loop:
             position_error=errors[0],
             velocity_error=errors[1],
             speed_share=float((twin.fastest / twin.speed_limit).max()),
+            torque_share=float((twin.largest_torque / twin.torque_limit).max()),
+            torque_rate_share=float(twin.largest_rate.max() / FCI_TORQUE_RATE),
             limited_share=twin.limited_ticks / max(twin.ticks, 1),
+            governed_share=twin.governed_ticks / max(twin.ticks, 1),
+            approach=self._approached,
             decisions=self._decisions,
             states=[*self._states, state],
         )

@@ -24,6 +24,8 @@ from dris.twin.objects import Thing
 
 TICK_S = 0.001
 """The robot's control cycle [s]."""
+FCI_TORQUE_RATE = 1000.0
+"""Largest change of torque that FCI accepts [Nm/s]."""
 WINDOW = 176
 """Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
@@ -44,11 +46,15 @@ class TwinConfig:
     """K [Nm/rad]; the training's until identified: see gains.py."""
     damping: tuple[float, ...] = _TASK.damping
     """D [Nm s/rad]"""
-    torque_rate: float | None = 1000.0
+    torque_rate: float | None = FCI_TORQUE_RATE
     """Largest change of torque [Nm/s]: FCI's necessary condition. None leaves it unlimited."""
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law drives at: position errors count no further than
     D / K times that speed. None: without such a limit."""
+    governor: float | None = None
+    """Share of FCI's torque rate and of the torque limits that the law itself keeps to, by acting more slowly
+    on a reference that jumps: K (q~ - q) - D dq changes and grows no further. None: it asks for what it
+    wants, and is cut."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -108,15 +114,15 @@ class Twin:
     def __init__(self, config: TwinConfig | None = None):
         """Nothing is simulated before the first `reset`."""
         self.config = config or TwinConfig()
-        self._kinematics = Kinematics(self.config.home, self.config.mount)
+        self.kinematics = Kinematics(self.config.home, self.config.mount)
         self._steps = round(TICK_S / self.config.lab.timestep)
         self._latency = round(self.config.latency_s / TICK_S)
         self._gains = np.array([self.config.stiffness, self.config.damping])
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
-        self.speed_limit = self._kinematics.speed_limit
+        self.speed_limit = self.kinematics.speed_limit
         """[7] FCI's largest joint speeds [rad/s]: beyond them the real robot stops, the twin only counts."""
-        self._lead = self._kinematics.largest_error(
+        self._lead = self.kinematics.largest_error(
             self.config.joint_speed, self.config.stiffness, self.config.damping
         )
         self._built: tuple[Thing, RampShape | None] | None = None
@@ -124,13 +130,13 @@ class Twin:
 
     def reset(self, thing: Thing, launch: Launch, seed: int) -> State:
         """Start a trial: robot at rest at its start, the thing on its way."""
-        scene = Scene(self.config.lab, thing, self._kinematics)
+        scene = Scene(self.config.lab, thing, self.kinematics)
         start = launch.start(scene, np.random.default_rng(seed))
         self._build(thing, start.ramp)
         self.thing = thing
         mujoco.mj_resetData(self.model, self.data)
         joints = np.array(self.config.home if start.joints is None else start.joints)
-        low, high = self._kinematics.low, self._kinematics.high
+        low, high = self.kinematics.low, self.kinematics.high
         if (joints < low).any() or (joints > high).any():
             raise ValueError(f"start {joints.round(3).tolist()} lies outside the joint limits")
         self._place(start, joints)
@@ -139,7 +145,14 @@ class Twin:
         """[7] largest joint speed so far [rad/s]."""
         self.limited_ticks = 0
         """Ticks in which a limit changed a torque."""
+        self.governed_ticks = 0
+        """Ticks in which the governor held the law back."""
+        self.largest_torque = np.zeros(JOINTS)
+        """[7] largest torque that the law asked for so far [Nm], and"""
+        self.largest_rate = np.zeros(JOINTS)
+        """[7] largest change of torque that it asked for within a tick, over the tick [Nm/s]."""
         self._reference = joints.copy()
+        self._servo = np.zeros(JOINTS)
         self._pending: deque[tuple[int, np.ndarray]] = deque()
         mujoco.mj_forward(self.model, self.data)
         self.torque = self.data.qfrc_bias[:JOINTS].copy()
@@ -179,6 +192,11 @@ class Twin:
         """[7] largest torques [Nm]."""
         return self._torque_limit
 
+    @property
+    def touched(self) -> bool:
+        """Whether anything touches the thing: ramp, plate, robot or floor."""
+        return self.data.ncon > 0
+
     def set_reference(self, q: np.ndarray) -> None:
         """Ask for joints [7]; acts after the latency, kept inside the joint limits.
 
@@ -189,7 +207,7 @@ class Twin:
         q = np.asarray(q, dtype=float)
         if q.shape != (JOINTS,) or not np.isfinite(q).all():
             raise ValueError(f"a reference is {JOINTS} finite joint positions, got {q}")
-        inside = np.clip(q, self._kinematics.low, self._kinematics.high)
+        inside = np.clip(q, self.kinematics.low, self.kinematics.high)
         self._pending.append((self.ticks + self._latency, inside))
 
     def advance(self, ticks: int = 1) -> None:
@@ -207,6 +225,12 @@ class Twin:
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
         error = np.clip(self._reference - q, -self._lead, self._lead)
         wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
+        if self.config.governor is not None:
+            governed = self._govern(wished, data.qfrc_bias[:JOINTS])
+            self.governed_ticks += bool((governed != wished).any())
+            wished = governed
+        np.maximum(self.largest_torque, np.abs(wished), out=self.largest_torque)
+        np.maximum(self.largest_rate, np.abs(wished - self.torque) / TICK_S, out=self.largest_rate)
         change = np.clip(wished - self.torque, -self._largest_change, self._largest_change)
         torque = np.clip(self.torque + change, -self._torque_limit, self._torque_limit)
         self.limited_ticks += bool((np.abs(torque - wished) > 1e-9).any())
@@ -217,6 +241,14 @@ class Twin:
             mujoco.mj_step(model, data, nstep=self._steps - 1)
         np.maximum(self.fastest, np.abs(dq), out=self.fastest)
         self.ticks += 1
+
+    def _govern(self, wished: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """Torques [7] near those wished for whose part without C + g changes and grows within limits."""
+        share = self.config.governor or 1.0
+        step, most = share * FCI_TORQUE_RATE * TICK_S, share * self._torque_limit
+        inside = np.clip(wished, -most, most) - bias
+        self._servo = np.clip(inside, self._servo - step, self._servo + step)
+        return self._servo + bias
 
     def state(self) -> State:
         """The truth, now."""
