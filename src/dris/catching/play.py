@@ -117,8 +117,8 @@ def draw(attempt: Attempt, title: str) -> list[Any]:
     model = _scene(attempt.mount)
     data = mujoco.MjData(model)
     camera = mujoco.MjvCamera()
-    camera.lookat[:] = (0.46, 0.0, 0.70)
-    camera.distance, camera.azimuth, camera.elevation = 1.5, 122.0, -10.0
+    camera.lookat[:] = (0.40, 0.0, 0.68)
+    camera.distance, camera.azimuth, camera.elevation = 1.2, 122.0, -10.0
     colours = _colours(attempt.restitution)
     pictures = []
     with mujoco.Renderer(model, height=SIZE[1], width=SIZE[0]) as renderer:
