@@ -17,8 +17,8 @@ IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 
 SPEED_SHARE = 1.0
 """Of the joints' speed limits that a policy is driven at which was trained without one. Its controller then
-shortens the way of all joints together, so that none is asked to go faster (docs/twin.md says what that
-costs); joints reach nine tenths of it."""
+shortens the way of all joints together, so that none is asked to go faster: cutting each for itself would
+turn the plate (docs/twin.md)."""
 GOVERNOR = 0.9
 """Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
 
