@@ -10,7 +10,8 @@ from dris.twin import Drive
 
 TRIALS_SEED = 50_021
 """Seed of the first trial of every cell. No policy was trained on it; the gains of preset `robot` were chosen
-by a look at the first three trials of each cell (docs/literal.md)."""
+by a look at the first three trials of each cell (docs/literal.md), and so were cameras, approach and drive of
+preset `released` (docs/twin.md)."""
 
 Kind = Literal["ramps", "throws", "balancing", "irregular"]
 
