@@ -13,7 +13,7 @@ from dris.cli import PAPER_RECIPE
 from dris.evaluate import CONDITIONS, evaluate
 from dris.load import load_policy
 from dris.names import agent_maker, policy_file
-from dris.recipe import PpoConfig
+from dris.recipe import LITERAL_PPO
 from dris.runs import CheckpointError, load_checkpoint
 
 RESULTS = Path(__file__).parents[1] / "results" / "policies"
@@ -24,11 +24,14 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
-    config["ppo"] = asdict(PpoConfig(**config["ppo"]))  # values younger than the file have their defaults
     instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
     encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
-    made = replace(PAPER_RECIPE, preset="robot", iterations=400) if name == "dris-robot" else PAPER_RECIPE
+    literal = replace(PAPER_RECIPE, preset="robot", iterations=400, ppo=LITERAL_PPO)
+    made = literal if name == "dris-robot" else PAPER_RECIPE
+    config["ppo"] = asdict(
+        replace(made.ppo, **config["ppo"])
+    )  # values younger than the file are the recipe's
     recipe = json.loads(json.dumps(asdict(made)))
     free = {
         "instances",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dris.names import CATCHING, conditions
-from dris.recipe import TrainConfig
+from dris.recipe import LITERAL_PPO, TrainConfig
 from dris.study.claims import CLAIMS, Claim, answers, summary
 from dris.study.page import load_paper, markdown_table, report_study
 from dris.study.results import estimate, load_results, makespan
@@ -110,14 +110,19 @@ def test_the_quick_size_of_the_paper_s_study_runs_from_training_to_page(tmp_path
 
 def test_methods_differ_in_what_defines_them_alone():
     study = paper_study()
+    released = study.config(Job("dris-200", "released", 0))
+    assert released == replace(study.recipe, preset="released", instances=200)
     plain = study.config(Job("dris-200", "paper", 0))
-    assert plain == replace(study.recipe, preset="paper", instances=200)
+    assert plain == replace(released, preset="paper", ppo=LITERAL_PPO)
     for method in METHODS:
         config = study.config(Job(method, "paper", 3))
         ppo = replace(plain.ppo, decay_encoder=method == "e2e-decay")
         assert (config.iterations, config.ppo, config.seed) == (1000, ppo, 3)
         assert config.sets == (6400 if method == "e2e-x50" else 128)
         assert config.noise == (2.0 if method.endswith("noise") else 0.0)
+        newer = study.config(Job(method, "released", 3))
+        assert newer.ppo == study.recipe.ppo and newer.ppo.decay_encoder
+        assert replace(newer, preset="paper", ppo=config.ppo) == config
     seeds = {m: sum(j.method == m and j.preset == "paper" for j in study.jobs) for m in METHODS}
     assert list(seeds.values()) == [5, 5, 5, 5, 5, 4, 3, 4, 3, 3, 3, 1]
     seeds = {m: sum(j.method == m and j.preset == "released" for j in study.jobs) for m in METHODS}
