@@ -244,3 +244,13 @@ def test_a_thing_laid_on_the_tilted_plate_rolls_down():
     assert state.on_plate(BALLS["foam"].radius)
     twin.advance(100)
     assert twin.state().thing_velocity[2] < -0.1
+
+
+def test_less_speed_is_allowed_near_the_end_of_a_joints_range():
+    """At home the elbow is 0.686 rad from its end: sqrt(2 x 4.0 x 0.686) - 0.3533 = 1.989 rad/s, not 2.62."""
+    kinematics = Kinematics()
+    down, up = kinematics.speed_limits_at(kinematics.home)
+    assert down[3] == pytest.approx(np.sqrt(2 * 4.0 * (3.0421 - 3 * np.pi / 4)) - 0.3533)
+    assert up[3] == down[0] == up[0] == 2.62  # far from the other end, and in the middle
+    down, up = kinematics.speed_limits_at(kinematics.high)
+    assert not up.any() and (down > 0).all()

@@ -37,6 +37,8 @@ class Kinematics:
         self._site = self._model.site("plate").id
         self.low, self.high = self._model.jnt_range.T.copy()
         self.speed_limit = self._model.numeric("joint_velocity_limit").data.copy()
+        self._velocity_offset = self._model.numeric("velocity_offset").data.copy()
+        self._deceleration = self._model.numeric("deceleration_limit").data.copy()
         self.home = np.array(CatchingConfig().home if home is None else home)
         self.home_position, self.home_rotation = self.plate(self.home)
 
@@ -45,6 +47,17 @@ class Kinematics:
         self._data.qpos[:] = q
         mujoco.mj_kinematics(self._model, self._data)
         return self._data.site_xpos[self._site].copy(), self._data.site_xmat[self._site].reshape(3, 3).copy()
+
+    def speed_limits_at(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Largest speeds [M] down and up that FCI allows at joints q [M], both positive [rad/s].
+
+        min(dq_max, -offset + sqrt(2 deceleration (distance to the end of the range))), and never negative.
+        """
+        down, up = (
+            np.sqrt(2 * self._deceleration * np.maximum(way, 0.0)) - self._velocity_offset
+            for way in (q - self.low, self.high - q)
+        )
+        return np.clip(down, 0.0, self.speed_limit), np.clip(up, 0.0, self.speed_limit)
 
     def largest_error(
         self, share: float | None, stiffness: Sequence[float], damping: Sequence[float]

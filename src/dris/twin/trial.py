@@ -74,7 +74,7 @@ class Trial:
     velocity_error: float | None
     """RMS of the seen velocity [m/s]."""
     speed_share: float
-    """Fastest joint as a share of its FCI speed limit; above 1 the real robot would have stopped."""
+    """Fastest joint as a share of what FCI allows where it is; above 1 the real robot would have stopped."""
     torque_share: float
     """Largest torque that the law asked for, as a share of the joint's limit."""
     torque_rate_share: float
@@ -257,8 +257,7 @@ class _Loop:
             velocity = approach.arrival.velocity_in_base
             cosine = -float(state.plate_rotation[:, 2] @ velocity) / float(np.linalg.norm(velocity))
             facing = math.acos(min(cosine, 1.0))
-        speed = float((self.twin.fastest / self.twin.speed_limit).max())
-        return Approached(approach.outcome, approach.changes, place, facing, speed)
+        return Approached(approach.outcome, approach.changes, place, facing, self.twin.speed_share)
 
     def step(self) -> None:
         """One control step; without a valid state the last reference stays."""
@@ -294,7 +293,7 @@ class _Loop:
             found_share=self.sight.found_share,
             position_error=errors[0],
             velocity_error=errors[1],
-            speed_share=float((twin.fastest / twin.speed_limit).max()),
+            speed_share=twin.speed_share,
             torque_share=float((twin.largest_torque / twin.torque_limit).max()),
             torque_rate_share=float(twin.largest_rate.max() / FCI_TORQUE_RATE),
             limited_share=twin.limited_ticks / max(twin.ticks, 1),

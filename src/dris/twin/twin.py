@@ -120,7 +120,6 @@ class Twin:
         self._gains = np.array([self.config.stiffness, self.config.damping])
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
-        self.speed_limit = self.kinematics.speed_limit
         """[7] FCI's largest joint speeds [rad/s]: beyond them the real robot stops, the twin only counts."""
         self._lead = self.kinematics.largest_error(
             self.config.joint_speed, self.config.stiffness, self.config.damping
@@ -141,8 +140,8 @@ class Twin:
             raise ValueError(f"start {joints.round(3).tolist()} lies outside the joint limits")
         self._place(start, joints)
         self.ticks = 0
-        self.fastest = np.zeros(JOINTS)
-        """[7] largest joint speed so far [rad/s]."""
+        self.speed_share = 0.0
+        """Largest joint speed so far, as a share of what FCI allows at that joint's position."""
         self.limited_ticks = 0
         """Ticks in which a limit changed a torque."""
         self.governed_ticks = 0
@@ -239,7 +238,9 @@ class Twin:
         mujoco.mj_step2(model, data)
         if self._steps > 1:
             mujoco.mj_step(model, data, nstep=self._steps - 1)
-        np.maximum(self.fastest, np.abs(dq), out=self.fastest)
+        down, up = self.kinematics.speed_limits_at(q)
+        allowed = np.maximum(np.where(dq > 0, up, down), 1e-9)
+        self.speed_share = max(self.speed_share, float((np.abs(dq) / allowed).max()))
         self.ticks += 1
 
     def _govern(self, wished: np.ndarray, bias: np.ndarray) -> np.ndarray:
