@@ -30,12 +30,16 @@ the catching region. out of reach: no pose of the arm meets it. In the last two 
 where it started and no policy begins."""
 
 
+SLOWEST = 0.05
+"""A motion needs some speed, also at the very end of a joint's range [rad/s]."""
+
+
 @dataclass(frozen=True)
 class ApproachLimits:
     """How fast the arm may approach, and which arrivals it believes in."""
 
     speed_share: float = 0.75
-    """Of the FR3's joint speed limits [design]."""
+    """Of the joint speeds that the FR3 allows where the joint is [design]."""
     acceleration: tuple[float, ...] = (20.0, 20.0, 20.0, 20.0, 30.0, 30.0, 30.0)
     """[rad/s2] of each joint: two and three times the 10 published for motion generators, which torque
     control need not keep. With 10 the arm is late for the fastest ramp [design]."""
@@ -82,8 +86,9 @@ class ArmKinematics(Protocol):
     """Joints [M]."""
     home_position: np.ndarray
     """Centre [3] of the plate's top face at home, base frame."""
-    speed_limit: np.ndarray
-    """[M] [rad/s]"""
+
+    def speed_limits_at(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Largest speeds [M] down and up that are allowed at joints q [M], both positive [rad/s]."""
 
     def solve(
         self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int
@@ -119,7 +124,6 @@ class Approach:
         self._near_rad = 2 * config.joint_noise  # as near as the starts that the policy was trained with
         joints = len(config.home)
         self._planner, self._input = Ruckig(joints), InputParameter(joints)
-        self._input.max_velocity = list(limits.speed_share * kinematics.speed_limit)
         self._input.max_acceleration, self._input.max_jerk = list(limits.acceleration), list(limits.jerk)
         self.start(kinematics.home, 0.0)
 
@@ -238,6 +242,11 @@ class Approach:
         plan = self._input
         plan.current_position, plan.current_velocity, plan.current_acceleration = list(q), list(dq), list(ddq)
         plan.target_position = list(joints)
+        # Less is allowed near the end of a joint's range: on the way the least is at one of its ends.
+        here, there = self._kinematics.speed_limits_at(q), self._kinematics.speed_limits_at(joints)
+        down, up = (np.maximum(np.minimum(a, b), SLOWEST) for a, b in zip(here, there, strict=True))
+        plan.max_velocity = list(self.limits.speed_share * up)
+        plan.min_velocity = list(-self.limits.speed_share * down)
         trajectory = Trajectory(len(joints))
         result = self._planner.calculate(plan, trajectory)
         if result not in (Result.Working, Result.Finished):  # the arguments are ours: this is a defect

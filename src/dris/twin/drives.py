@@ -15,7 +15,7 @@ IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 
-SPEED_SHARE = 1.0
+SPEED_SHARE = 0.95
 """Of the joints' speed limits that a policy is driven at which was trained without one. Its controller then
 shortens the way of all joints together, so that none is asked to go faster: cutting each for itself would
 turn the plate (docs/twin.md)."""
