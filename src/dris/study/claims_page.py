@@ -40,7 +40,8 @@ def claims_part(asked: Asked, paper: dict[str, Any]) -> list[str]:
 
 def _in_short(found: dict[str, list[Answer]]) -> str:
     """The verdicts, once if all measures agree."""
-    by_measure = {measure: summary(pairs) for measure, pairs in found.items()}
+    # Ramps have one measure: to be on the plate after ten seconds.
+    by_measure = {measure: summary(pairs) for measure, pairs in found.items() if pairs}
     if len(set(by_measure.values())) <= 1:
         return f"{next(iter(by_measure.values()), 'missing')}."
     return " ".join(f"{title_of(measure)}: {words}." for measure, words in by_measure.items())
@@ -51,7 +52,7 @@ def _table(asked: Asked, measures: list[str], paper: dict[str, Any]) -> str:
         f"<th>{title_of(measure)}: A, B<th>probability of A over B<th>p<th>verdict" for measure in measures
     )
     theirs = "<th class=paper>paper: A, B" if paper else ""
-    lines = [f"<table class=claims><tr><th>claim: A beats B<th>A<th>B<th>runs{theirs}{heads}"]
+    lines = [f"<div class=wide><table class=claims><tr><th>claim: A beats B<th>A<th>B<th>runs{theirs}{heads}"]
     for claim, found in asked:
         pairs = {(a.first, a.second) for pairs in found.values() for a in pairs}
         rows = [pair for pair in claim.pairs if pair in pairs]
@@ -68,7 +69,7 @@ def _table(asked: Asked, measures: list[str], paper: dict[str, Any]) -> str:
             )
         if not rows:
             lines.append(f"<tr><td>{_worded(claim)}<td colspan={4 + 4 * len(measures)}>missing")
-    return "\n".join((*lines, "</table>"))
+    return "\n".join((*lines, "</table></div>"))
 
 
 def _cells(answer: Answer | None) -> str:

@@ -106,7 +106,7 @@ def claims_figure(results: Results, preset: str, paper: dict[str, Any], file: Pa
             row, ("observation noise", "execution error", "unseen restitution", ""), strict=True
         ):
             one.set(ylim=(0, 1.03), title=title or "equal interaction, 2 sigma")
-    _legend(axes[0, 0], title="filled: ours; hollow: the paper")
+    _legend(axes[-1, 0], title="filled: ours; hollow: the paper")
     figure.savefig(file, dpi=100)
 
 

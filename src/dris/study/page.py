@@ -36,7 +36,7 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
         f"<!doctype html><html lang=en><meta charset=utf-8><title>DRIS: {results.description['name']}</title>"
         f"<style>{STYLE} body {{ max-width: 84rem; }} .paper {{ color: #7a5b00; }} "
         ".claims td + td { white-space: nowrap; } .claims td:first-child { min-width: 14rem; } "
-        ".claims td.verdict { white-space: normal; min-width: 7rem; }"
+        ".wide { overflow-x: auto; } .claims td.verdict { white-space: normal; min-width: 7rem; }"
         "</style>",
         "<h1>The paper's simulation section, rerun</h1>",
         "<figure><img src='claims.png' alt='the claims, in a picture'><figcaption>The paper's claims in a "
