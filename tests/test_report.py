@@ -19,7 +19,7 @@ def make_run(folder, success=0.8):
     rows[4]["clean/success"] = 0.5
     scores = [
         {"policy": "runs/mine", "condition": "clean", "seed": 9, "episodes": 100, "success": success,
-         "low": 0.71, "high": 0.87},
+         "low": 0.71, "high": 0.87, "success_0.2": 0.9},
         {"policy": "still", "condition": "clean", "seed": 9, "episodes": 100, "success": 0.1, "low": 0.06, "high": 0.17},
         {"policy": "still", "condition": "noise-2", "seed": 9, "episodes": 100, "success": 0.2, "low": 0.1, "high": 0.3},
     ]  # fmt: skip
@@ -44,6 +44,7 @@ def test_the_page_shows_what_the_files_say(tmp_path):
     page = report_run(run, run).read_text()
     assert "DRIS with N = 10" in page and "5 iterations of 4 sets, seed 3" in page
     assert "<td class=best>0.80 <small>[0.71, 0.87]" in page  # the better of the two is bold
+    assert page.count("success 0.2: 0.90") == 1  # another measure, where there is one
     assert "<td>0.10" in page
     assert page.count("&ndash;") == 1  # mine was never measured at noise-2: shown as missing
     assert "catch.mp4" in page and "secret.py" not in page

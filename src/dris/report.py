@@ -144,6 +144,7 @@ def _table(scores: list[dict[str, Any]], training_seed: int, glossary: dict[str,
             bold = " class=best" if row["success"] == best[condition] else ""
             lines.append(
                 f"<td{bold}>{row['success']:.2f} <small>[{row['low']:.2f}, {row['high']:.2f}]</small>"
+                + "".join(f"<br><small>{words}</small>" for words in _others(row))
             )
     lines.append("</table>")
     first = scores[0]
@@ -155,3 +156,9 @@ def _table(scores: list[dict[str, Any]], training_seed: int, glossary: dict[str,
     meant = [f"{n}: {glossary[n]}" for n in ("success", *policies) if n in glossary]
     lines += [f"<p>{html.escape('; '.join(meant))}.</p>"] if meant else []
     return "\n".join(lines)
+
+
+def _others(row: dict[str, Any]) -> list[str]:
+    """The other measures of success in a row, such as success_0.2, in words."""
+    names = [name for name in row if name.startswith("success_")]
+    return [f"{html.escape(name.replace('_', ' '))}: {row[name]:.2f}" for name in names]
