@@ -1,4 +1,7 @@
-"""Triangulation, motion and the track, against closed forms and independent formulas."""
+"""Triangulation, motion and the track, against closed forms and independent formulas.
+
+Longer than other files: all its tests share the rig, flights and made-up sights that it sets up.
+"""
 
 import math
 import subprocess

@@ -19,6 +19,7 @@ from dris.physx.task import PhysxTask, plate_material
 from dris.sim.contact import PRESETS
 from fakes import LineTask
 
+# `make test` installs sapien; a user without the extra still runs the rest.
 needs_sapien = pytest.mark.skipif(importlib.util.find_spec("sapien") is None, reason="needs the extra physx")
 TASK = CatchingConfig()
 

@@ -1,4 +1,7 @@
-"""The twin's control path, cameras and edges, against the training world's meaning of an action."""
+"""The twin's control path, cameras and edges, against the training world's meaning of an action.
+
+Longer than other files: all its tests share the twin, policies and recorded trials that it sets up.
+"""
 
 import math
 import os

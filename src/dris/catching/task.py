@@ -161,13 +161,10 @@ class CatchingTask(Task):
 
     def _inside(self, wished: torch.Tensor) -> torch.Tensor:
         """Plate positions [B, 3] cut to the workspace."""
-        offset = wished - self._box_middle
         if self.config.workspace_around == "home":
-            inside = torch.minimum(
-                torch.maximum(wished, self._box_middle + self._low), self._box_middle + self._high
-            )
-            return inside
-        turned = to_motion(offset[:, None], self._rotation)[:, 0]
+            low, high = self._box_middle + self._low, self._box_middle + self._high
+            return torch.minimum(torch.maximum(wished, low), high)
+        turned = to_motion((wished - self._box_middle)[:, None], self._rotation)[:, 0]
         cut = torch.minimum(torch.maximum(turned, self._low), self._high)
         back = (self._rotation @ cut[..., None])[..., 0]
         # Positions inside stay what they are, to the bit: turning there and back would not.
