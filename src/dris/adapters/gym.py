@@ -14,8 +14,8 @@ import torch
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from dris.env import Env, EnvConfig, Observation, Step
-from dris.task import Task
+from dris.core.env import Env, EnvConfig, Observation, Step
+from dris.core.task import Task
 
 
 def _spaces(task: Task, instances: int) -> tuple[gymnasium.spaces.Dict, gymnasium.spaces.Box]:

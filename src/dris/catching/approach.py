@@ -19,8 +19,8 @@ from typing import Literal, Protocol
 import numpy as np
 from ruckig import InputParameter, Result, Ruckig, Trajectory
 
-from dris.catching.arrival import Arrival
 from dris.catching.settings import CatchingConfig
+from dris.perception.arrival import Arrival
 
 Outcome = Literal["waiting", "going", "late", "uncertain", "past", "out of reach"]
 """waiting: no arrival is known. going: will stand there when the policy takes over. late: will not, but gets

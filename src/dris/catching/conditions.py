@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dris.catching.settings import GRAVITY
-from dris.evaluate import Condition
+from dris.core.conditions import Condition
+from dris.core.constants import GRAVITY
 
 DROP = 0.3
 """Height of the ramp's end over the plate [m]."""

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from dris.catching.frames import normal_of_tilt
 from dris.catching.task import CatchingTask
-from dris.env import Observation
+from dris.core.env import Observation
 
 PER_ACTION_M, PER_ACTION_RAD = 0.025, 0.3
 """Displacement [m] and tilt [rad] per unit of the action."""

@@ -11,10 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dris.domain import Domain, Range
-
-GRAVITY = 9.81
-"""[m/s2]"""
+from dris.core.domain import Domain, Range
 
 DOMAIN = Domain(
     {
@@ -43,7 +40,7 @@ class CatchingConfig:
 
     # Robot.
     mount: Literal["down", "level"] = "down"
-    """How the hand holds the plate: see dris.catching.robot [released]."""
+    """How the hand holds the plate: see dris.catching.robot_model [released]."""
     home: tuple[float, ...] = (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, math.pi / 4)
     """Hand straight down, plate level, 0.44 m ahead and 0.49 m up [released]."""
     start: Literal["arrival", "home"] = "arrival"

@@ -15,14 +15,15 @@ from dris.catching.frames import (
     tilt_of_normal,
     to_motion,
 )
-from dris.catching.robot import robot_model
-from dris.catching.settings import DOMAIN, GRAVITY, PRESETS, CatchingConfig
-from dris.draws import Draws
+from dris.catching.robot_model import robot_model
+from dris.catching.settings import DOMAIN, PRESETS, CatchingConfig
+from dris.core.constants import GRAVITY
+from dris.core.rng import Draws
+from dris.core.task import Task
 from dris.sim.contact import PRESETS as CONTACTS
 from dris.sim.ik import IkConfig
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
-from dris.task import Task
 
 # For control: stay near the present posture rather than swing the elbow for the last millimetre, which
 # the next step corrects anyway.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from dris.edges import check_extra
+from dris.core.validation import check_extra
 from dris.sim.model import SerialArm
 
 

@@ -11,7 +11,7 @@ import torch
 
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.draws import Draws
+from dris.core.rng import Draws
 from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene, load_sapien
 from dris.sim.contact import ContactPreset
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 import warp as wp
 
-from dris.runtime import start_warp
+from dris.core.process import start_warp
 from dris.sim.arm import arm_kernel
 from dris.sim.chain import chain_functions, upload
 from dris.sim.ik import IkConfig, ik_kernel

@@ -1,1 +1,0 @@
-"""Benchmarks: this project beside its peers, in one run on one machine."""

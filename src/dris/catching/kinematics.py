@@ -1,0 +1,154 @@
+"""Forward and inverse kinematics of the arm on MuJoCo: where the plate is, and joints for a wished pose.
+
+Damped least squares on
+
+    |p - p*|^2 + (0.3 m |tilt error|)^2 + (0.02 m yaw error)^2 + mu |q - q_start|^2 + nu |q - q_home|^2
+
+by Gauss-Newton steps, cut at the joint limits. The plate is square, so yaw is free where it costs; the
+last two terms keep the elbow from swinging.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from dris.catching.robot_model import robot_model
+from dris.catching.settings import CatchingConfig
+
+TILT_WEIGHT, YAW_WEIGHT = 0.3, 0.02
+"""Metres that a radian of error counts as."""
+STAY_WEIGHT, HOME_WEIGHT = 3e-4, 1e-4
+"""[m2/rad2]"""
+POSITION_TOLERANCE, TILT_TOLERANCE = 0.005, 0.02
+"""A pose counts as reached within these [m], [rad]."""
+
+
+class Kinematics:
+    """The arm of fr3.xml, with no dynamics."""
+
+    def __init__(self, home: tuple[float, ...] | None = None, mount: str | None = None):
+        """Load the arm; home and mount are the catching task's unless given."""
+        self._model = robot_model(mount or CatchingConfig().mount)
+        self._data = mujoco.MjData(self._model)
+        self._site = self._model.site("plate").id
+        self.low, self.high = self._model.jnt_range.T.copy()
+        self.speed_limit = self._model.numeric("joint_velocity_limit").data.copy()
+        self._velocity_offset = self._model.numeric("velocity_offset").data.copy()
+        self._deceleration = self._model.numeric("deceleration_limit").data.copy()
+        self.home = np.array(CatchingConfig().home if home is None else home)
+        self.home_position, self.home_rotation = self.plate(self.home)
+
+    def plate(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Centre [3] of the plate's top face and its rotation [3, 3], base frame."""
+        self._data.qpos[:] = q
+        mujoco.mj_kinematics(self._model, self._data)
+        return self._data.site_xpos[self._site].copy(), self._data.site_xmat[self._site].reshape(3, 3).copy()
+
+    def speed_limits_at(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Largest speeds [M] down and up that FCI allows at joints q [M], both positive [rad/s].
+
+        min(dq_max, -offset + sqrt(2 deceleration (distance to the end of the range))), and never negative.
+        """
+        down, up = (
+            np.sqrt(2 * self._deceleration * np.maximum(way, 0.0)) - self._velocity_offset
+            for way in (q - self.low, self.high - q)
+        )
+        return np.clip(down, 0.0, self.speed_limit), np.clip(up, 0.0, self.speed_limit)
+
+    def largest_error(
+        self, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
+    ) -> np.ndarray:
+        """Position errors [M] at which the torque law settles at a share of the speed limits [rad].
+
+        K e = D dq: a larger error would drive the joint faster. Infinite if there is no limit.
+        """
+        if share is None:
+            return np.full(len(self.speed_limit), np.inf)
+        return share * self.speed_limit * np.array(damping) / np.maximum(stiffness, 1e-9)
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        """[6, M] of the plate's centre: linear, then angular velocity, base frame."""
+        self.plate(q)
+        mujoco.mj_comPos(self._model, self._data)
+        jacobian = np.zeros((6, self._model.nv))
+        mujoco.mj_jacSite(self._model, self._data, jacobian[:3], jacobian[3:], self._site)
+        return jacobian
+
+    def inertial_torque(self, q: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+        """M(q) ddq [M], rotors included [Nm]."""
+        self._data.qpos[:] = q
+        mujoco.mj_kinematics(self._model, self._data)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_crb(self._model, self._data)
+        torque = np.zeros(self._model.nv)
+        mujoco.mj_mulM(self._model, self._data, torque, ddq)
+        return torque
+
+    def solve(
+        self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int = 12
+    ) -> tuple[np.ndarray, bool]:
+        """Joints for a plate pose.
+
+        Args:
+            position: [3] wished centre of the top face, base frame.
+            tilt: [2] wished tilt from the plate's home orientation, beta (cos alpha, sin alpha), base frame.
+            start: [M] where the search begins and near which it stays.
+            iterations: Gauss-Newton steps at most.
+
+        Returns:
+            Joints [M], always inside the limits, and whether the pose is reached.
+        """
+        goal = rotation_of_tilt(tilt) @ self.home_rotation
+        q = np.clip(start, self.low, self.high)
+        for _ in range(iterations):
+            error, jacobian = self._residual(q, position, goal)
+            pull = STAY_WEIGHT * (start - q) + HOME_WEIGHT * (self.home - q)
+            curvature = jacobian.T @ jacobian + (STAY_WEIGHT + HOME_WEIGHT + 1e-5) * np.eye(len(q))
+            gradient = jacobian.T @ error + pull
+            # Joints at a limit that push against it stay there; the others share the step.
+            held = ((q <= self.low) & (gradient < 0)) | ((q >= self.high) & (gradient > 0))
+            free = ~held
+            step = np.zeros_like(q)
+            step[free] = np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
+            step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-9))  # far steps leave the linear range
+            q = np.clip(q + step, self.low, self.high)
+            if np.abs(step).max() < 1e-4:
+                break
+        at, rotation = self.plate(q)
+        angle = math.acos(float(np.clip(rotation[:, 2] @ goal[:, 2], -1.0, 1.0)))
+        return q, bool(np.linalg.norm(at - position) <= POSITION_TOLERANCE and angle <= TILT_TOLERANCE)
+
+    def _residual(
+        self, q: np.ndarray, position: np.ndarray, goal: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weighted error [6] and its Jacobian [6, M]: position, then rotation in the goal's axes."""
+        jacobian = self.jacobian(q)
+        at = self._data.site_xpos[self._site]
+        rotation = self._data.site_xmat[self._site].reshape(3, 3)
+        turn = rotation_vector(goal @ rotation.T)
+        weights = np.array([TILT_WEIGHT, TILT_WEIGHT, YAW_WEIGHT])
+        error = np.concatenate((position - at, weights * (goal.T @ turn)))
+        jacobian[3:] = weights[:, None] * (goal.T @ jacobian[3:])
+        return error, jacobian
+
+
+def rotation_of_tilt(tilt: np.ndarray) -> np.ndarray:
+    """I + W sin b + W^2 (1 - cos b) for the tilt b (cos a, sin a): the paper's Eq. 11."""
+    beta = math.hypot(*tilt)
+    if beta < 1e-12:
+        return np.eye(3)
+    x, y = np.asarray(tilt) / beta
+    cross = np.array([[0.0, 0.0, y], [0.0, 0.0, -x], [-y, x, 0.0]])
+    return np.eye(3) + math.sin(beta) * cross + (1 - math.cos(beta)) * cross @ cross
+
+
+def rotation_vector(rotation: np.ndarray) -> np.ndarray:
+    """Axis times angle [3] of a rotation [3, 3]."""
+    quat, vector = np.zeros(4), np.zeros(3)
+    mujoco.mju_mat2Quat(quat, rotation.ravel())
+    mujoco.mju_quat2Vel(vector, quat, 1.0)
+    return vector

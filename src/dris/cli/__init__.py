@@ -1,0 +1,1 @@
+"""The command `dris`: one file a group of verbs."""

@@ -1,0 +1,189 @@
+"""The verbs of `dris` that run experiments and write pages about them: bench, study, trials, report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from dris.core import validation
+from dris.core.files import read_json, to_json, write_atomically
+from dris.core.process import draw_without_screen
+from dris.evaluation.registry import glossary
+from dris.experiments.trials.config import TrialsConfig
+
+PAPER_TRIALS = TrialsConfig()
+
+
+def bench(
+    what: tyro.conf.Positional[Literal["world", "physics", "train"]],
+    sets: int | None = None,
+    instances: tuple[int, ...] = (1, 10, 50, 200),
+    repeats: int = 5,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Measure speed beside peers, or accuracy, in one run on this machine.
+
+    Args:
+        what: world: speed of this world, MuJoCo and (if installed) SAPIEN; physics: errors of this world
+            against its own substep and against MuJoCo; train: where an iteration's time goes.
+        sets: Sets that evolve side by side (world, physics).
+        instances: Set sizes to measure (world, train).
+        repeats: Throws per world and size (world), iterations per size (train).
+        json_file: Also write the result to this file.
+    """
+    if repeats < 2 or not instances:
+        raise ValueError(f"bench needs at least two repeats and one set size, got {repeats} and {instances}")
+    validation.check_json(json_file)
+    if what == "world":
+        from dris.experiments.bench.world import bench_world, table
+
+        result = bench_world(instances, 128 if sets is None else sets, repeats)
+    elif what == "train":
+        from dris.experiments.bench.train import bench_train, table
+
+        result = bench_train(instances, repeats)
+    else:
+        from dris.experiments.bench.physics import bench_physics, table
+
+        result = bench_physics(64 if sets is None else sets)
+    print(table(result))
+    if json_file is not None:
+        write_atomically(json_file, to_json(result))
+    return 0
+
+
+def study(
+    what: tyro.conf.Positional[Literal["paper", "theory", "distance"]],
+    quick: bool = False,
+    out: Path | None = None,
+    work: Path = Path("runs/study"),
+    workers: int = 1,
+    ray: str | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Run what is missing of a study. Interrupt at will; the same command goes on where it stopped.
+
+    Args:
+        what: paper: every figure of the paper's simulation section, with baselines; theory: what the paper's
+            Appendix B predicts of N, measured; distance: how far the results that are there are from the
+            paper's 70 published means, by preset (runs nothing).
+        quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
+        out: Folder of the results; by default results/paper or results/theory, with --quick runs/paper-quick
+            or runs/theory-quick.
+        work: Folder of the runs themselves.
+        workers: Runs at a time on this machine, one thread each.
+        ray: Address of a Ray cluster to run on instead; "local" starts one here.
+        json_file: Also write the distances to this file.
+    """
+    from dris.experiments.study.runner import paper_study, run_study
+
+    if what == "distance":
+        return _distance(out or Path("results/paper"), json_file)
+    if json_file is not None:
+        raise ValueError("--json is of `dris study distance`; other studies write to --out")
+
+    validation.check_at_least_one(workers=workers)
+    folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
+    if what == "theory":
+        from dris.experiments.study.theory import TheoryConfig, measure
+
+        found = measure(TheoryConfig(sets=8) if quick else TheoryConfig())
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "theory.json", to_json(found))
+        print(f"{folder}: measured; `dris report {folder}` makes the page")
+        return 0
+    plan = paper_study(quick)
+    start, failed, done = time.perf_counter(), 0, 0
+    for job, error in run_study(plan, folder, work / plan.name, workers, ray):
+        done, failed = done + 1, failed + bool(error)
+        minutes = (time.perf_counter() - start) / 60
+        outcome = f"FAILED: {error}" if error else "done"
+        print(f"{minutes:6.1f} min  {job.name:<28} {outcome}  ({done} of this go)", flush=True)
+    missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
+    print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
+    return 1 if failed else 0
+
+
+def _distance(folder: Path, json_file: Path | None) -> int:
+    """Print how far a study's results are from the paper's means."""
+    from dris.experiments.study.distance import distances, in_words, outside_file
+    from dris.experiments.study.published import load_published
+    from dris.experiments.study.results import load_results
+
+    validation.check_json(json_file)
+    found = distances(load_results(folder), load_published(), outside_file(folder))
+    print("root mean square of our means minus the paper's:")
+    for preset, values in found.items():
+        print(in_words(preset, values))
+    if json_file is not None:
+        write_atomically(json_file, to_json(found))
+    return 0
+
+
+def trials(
+    config: Annotated[TrialsConfig, tyro.conf.arg(name="")] = PAPER_TRIALS,
+    out: Path = Path("results/trials"),
+    name: str = "",
+    workers: int = 1,
+    films: bool = False,
+) -> int:
+    """Trials in the twin laboratory, from rendered images to torques. Interrupt and repeat to go on.
+
+    Args:
+        config: Which trials.
+        out: Folder of the results.
+        name: Of the file; by default the kind of trials.
+        workers: Trials at a time on this machine.
+        films: Afterwards, also film a catch and a loss of every policy.
+    """
+    validation.check_at_least_one(workers=workers)
+    if films and config.sight != "cameras":
+        raise ValueError("--films show what cameras see: leave them out, or take --sight cameras")
+    validation.check_extra("cv2", "eyes")
+    draw_without_screen()
+    from dris.experiments.trials.table import film_table, run_table
+
+    out.mkdir(parents=True, exist_ok=True)
+    file, done = out / f"{name or config.kind}.json", 0
+    for done, (trial, caught) in enumerate(run_table(config, file, workers), start=1):
+        print(f"{done:>5}  {trial:<44} {'caught' if caught else 'lost'}", flush=True)
+    print(f"{done} trials added; all that are now in {file}:")
+    for policy, total in read_json(file)["totals"].items():
+        rate = f"{total['rate']:.2f} [{total['low']:.2f}, {total['high']:.2f}]"
+        slow = f"{total['within_speed']} of them with no joint beyond its speed limit"
+        slow += f", {total['within_limits']} with no torque or torque rate beyond FCI's either"
+        print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {slow}")
+    for video in film_table(file) if films else ():
+        print(f"film     {video}", flush=True)
+    return 0
+
+
+def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
+    """Write a page about a run (success table, learning curve, videos), a study or trials, from files alone.
+
+    Args:
+        folder: Run folder, with scores.json (of `dris evaluate --json`) if it is there; or the results of a
+            study (the theory's page also takes the gap from the folder `paper` beside it) or of trials.
+        out: Folder of the page; by default that folder itself.
+    """
+    validation.check_folder(folder)
+    validation.check_out(out)
+    from dris.experiments.study.published import load_published
+    from dris.report.run_page import report_run
+    from dris.report.study_page import report_study
+    from dris.report.theory_page import report_theory
+    from dris.report.trials_page import report_trials
+
+    if any("trials" in read_json(file, (dict, list)) for file in folder.glob("*.json")):
+        page = report_trials(folder, out or folder, load_published())
+    elif (folder / "theory.json").exists():
+        page = report_theory(folder, out or folder, folder.parent / "paper")
+    elif (folder / "study.json").exists():
+        page = report_study(folder, out or folder, load_published())
+    else:
+        page = report_run(folder, out or folder, glossary)
+    print(f"page     {page}")
+    return 0

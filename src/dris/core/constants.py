@@ -1,0 +1,4 @@
+"""Constants of nature."""
+
+GRAVITY = 9.81
+"""[m/s2]"""

@@ -1,0 +1,74 @@
+"""Files that are there whole or not at all: atomic writing, locks, JSON that is checked when it is read."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file by new content, or leave it as it was: there is no state in between."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def locked(folder: Path, wait: bool) -> Iterator[None]:
+    """Keep other processes of this machine out of a folder's files; made if it is not there.
+
+    Args:
+        folder: Whose files are about to be changed.
+        wait: Until another process is done; otherwise refuse.
+
+    Raises:
+        ValueError: Another process is at it, and we do not wait.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(handle)
+        raise ValueError(f"another process is writing to {folder}: let it finish") from error
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def read_json(file: Path, of: type | tuple[type, ...] = dict) -> Any:
+    """What a JSON file holds.
+
+    Args:
+        file: Read as a whole.
+        of: What it has to hold: a dict or a list.
+
+    Raises:
+        ValueError: It is not JSON, or holds something else; the message names it.
+    """
+    try:
+        found = json.loads(file.read_text())
+    except ValueError as error:
+        raise ValueError(f"{file} is not JSON ({error}): mend it, or move it away") from error
+    if not isinstance(found, of):
+        raise ValueError(f"{file} holds JSON of another kind than is expected here: move it away")
+    return found
+
+
+def to_json(value: Any) -> bytes:
+    """JSON for a person to read."""
+    return (json.dumps(value, indent=2) + "\n").encode()

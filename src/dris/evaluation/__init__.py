@@ -1,0 +1,1 @@
+"""Evaluation: conditions, scores, statistics, and tasks and policies by name."""

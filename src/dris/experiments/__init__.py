@@ -1,0 +1,1 @@
+"""Experiments: the study, the theory, trials in the laboratory, tracking, gains, benchmarks."""

@@ -1,0 +1,1 @@
+"""How fast and how right the training world is, beside its peers."""

@@ -1,0 +1,108 @@
+"""Where an iteration's time goes, and how long the paper's recipe takes: `dris bench train`."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from dris.catching.baselines import SHIPPED
+from dris.catching.task import CatchingTask
+from dris.learning.checkpoint import load_checkpoint, load_into
+from dris.learning.config import TrainConfig
+from dris.learning.encoder import EncoderConfig
+from dris.learning.trainer import Trainer
+
+RECIPE_ITERATIONS = 1000
+"""Iterations of the paper's recipe, 128 sets of 20 steps each."""
+
+
+def bench_train(instances: tuple[int, ...] = (1, 10, 50, 200), iterations: int = 6) -> dict[str, Any]:
+    """Time iterations of the paper's recipe at several set sizes; the first one, which compiles, is left out.
+
+    Parts are timed inside the real trainer, with a trained policy in it: balls that lie on the plate cost
+    more than balls that fell past it, so a beginner's iterations would flatter the figure.
+    """
+    rows = {str(n): _iteration(n, iterations) for n in instances}
+    return {
+        "settings": {"sets": 128, "iterations": iterations, "threads": TrainConfig.threads},
+        "seconds": rows,
+        "recipe_minutes": {n: row["iteration"] * RECIPE_ITERATIONS / 60 for n, row in rows.items()},
+    }
+
+
+def _iteration(instances: int, iterations: int) -> dict[str, float]:
+    """Mean seconds of an iteration and of its parts."""
+    config = TrainConfig(
+        task="dris.catching.task:CatchingTask",
+        instances=instances,
+        iterations=iterations + 1,
+        evaluate_every=10**6,
+        evaluate_episodes=1,
+        save_every=10**6,
+        encoder=EncoderConfig(episodes=1, passes=1),  # its weights do not matter for time
+    )
+    spent: dict[str, float] = defaultdict(float)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(lambda: CatchingTask.from_preset("released"), config, Path(folder))
+        ends = []
+        for progress in trainer.run():
+            if progress.stage == "policy":
+                ends.append(time.perf_counter())
+                if progress.done == 1:
+                    _make_expert(trainer)
+                    _watch(trainer, spent)
+                if progress.done == iterations:
+                    break  # the last one also evaluates
+    seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
+    parts = {name: value / (len(ends) - 1) for name, value in spent.items()}
+    return {"iteration": seconds, **parts, "rest": seconds - sum(parts.values())}
+
+
+def _make_expert(trainer: Trainer) -> None:
+    """Give a trainer the weights of a policy that ships."""
+    expert = load_checkpoint(SHIPPED["dris-200"], "policy")
+    load_into(trainer.policy.actor, expert.group("actor"), "dris-200")
+    load_into(trainer.policy.encoder, expert.group("encoder"), "dris-200")
+
+
+def _watch(trainer: Trainer, spent: dict[str, float]) -> None:
+    """Time the parts of a trainer from now on."""
+    lock = Lock()
+
+    def timed(owner: Any, method: str, name: str, threads: int = 1) -> None:
+        original: Callable[..., Any] = getattr(owner, method)
+
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                with lock:
+                    spent[name] += (time.perf_counter() - start) / threads
+
+        setattr(owner, method, measured)
+
+    task = trainer.task
+    assert isinstance(task, CatchingTask)
+    threads = task.config.threads  # these share the sets, so each adds its part of the time
+    timed(task.world, "_launch_arms", "arms", threads)
+    timed(task.world, "_launch_spheres", "instances", threads)
+    timed(task.world, "solve_ik", "inverse kinematics")
+    timed(trainer.policy, "inputs", "encoder")
+    timed(trainer.algorithm, "act", "policy")
+    timed(trainer.algorithm, "update", "update")
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result as text for a terminal."""
+    names = [name for name in next(iter(result["seconds"].values())) if name != "iteration"]
+    lines = [f"{'N':>5} {'iteration':>10}  " + "  ".join(f"{name:>18}" for name in names) + "   recipe"]
+    for n, row in result["seconds"].items():
+        parts = "  ".join(f"{1000 * row[name]:>15.0f} ms" for name in names)
+        lines.append(f"{n:>5} {row['iteration']:>8.2f} s  {parts}  {result['recipe_minutes'][n]:>4.1f} min")
+    return "\n".join(lines)

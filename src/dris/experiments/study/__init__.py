@@ -1,0 +1,1 @@
+"""The paper's simulation section: runs, results, claims, distances, theory."""

@@ -1,0 +1,123 @@
+"""How far a study's figures are from the paper's: one number for success, one for reward, by preset.
+
+The paper publishes 70 means: five methods under seven conditions, success and reward. Our policies may be
+better than its own, which makes them distant too, so beside the distance stands that of the differences that
+its claims are about: DRIS with N instances minus E2E.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from dris.core.files import read_json
+from dris.experiments.study.results import FIVE, NOISE, Results, estimate
+
+PUBLISHED = (*NOISE, "execution", "restitution")
+"""Conditions of the paper's figures."""
+MEASURES = {"success": "success", "success_0.2": "success", "reward": "reward"}
+"""Ours, and which of the paper's values it is compared with: success is told at 0.1 m/s and at 0.2 m/s."""
+
+
+OUTSIDE = "released, the laboratory's policy"
+"""Name of the outside check among the presets: the environment without our training."""
+
+
+def outside_file(folder: Path) -> Path:
+    """Where the outside check's figures lie, from a study's folder."""
+    return folder.parent / "released" / "outside.json"
+
+
+def published(paper: dict[str, Any], key: str, method: str, condition: str) -> float | None:
+    """The paper's mean: the middle of the band that it draws."""
+    band = paper.get(key, {}).get(method, {}).get(condition)
+    return None if band is None else 0.5 * (band[0] + band[1])
+
+
+def distance(results: Results, paper: dict[str, Any], preset: str) -> dict[str, Any]:
+    """Root mean squares of our means minus the paper's, over what is there of both.
+
+    Returns:
+        By measure: `<measure>_rms` over methods and conditions and `<measure>_difference_rms` over the
+        differences from E2E (None where nothing can be compared), and `<measure>_cells`, how many of the 35
+        means were there.
+    """
+    found: dict[str, Any] = {}
+    for measure, key in MEASURES.items():
+        ours = {
+            (method, condition): estimate(results.scores(preset, method, condition, measure))
+            for method in FIVE
+            for condition in PUBLISHED
+        }
+        off = {}
+        for (method, condition), mean in ours.items():
+            theirs = published(paper, key, method, condition)
+            if mean is not None and theirs is not None:
+                off[method, condition] = mean.value - theirs
+        # (ours - theirs) of a method minus that of E2E = our difference minus theirs
+        differences = [
+            error - off["e2e", condition]
+            for (method, condition), error in off.items()
+            if method != "e2e" and ("e2e", condition) in off
+        ]
+        found[f"{measure}_rms"] = _rms(list(off.values()))
+        found[f"{measure}_difference_rms"] = _rms(differences)
+        found[f"{measure}_cells"] = len(off)
+    return found
+
+
+def outside_distance(rows: list[dict[str, Any]], paper: dict[str, Any]) -> dict[str, Any]:
+    """The same for the laboratory's own policy in the training world, against the paper's row of DRIS-200.
+
+    Args:
+        rows: Of `dris released --json`.
+        paper: The paper's own values.
+    """
+    found: dict[str, Any] = {}
+    for measure, key in MEASURES.items():
+        off = [
+            row[measure] - theirs
+            for row in rows
+            if row["world"] == "training"
+            and (theirs := published(paper, key, "dris-200", row["condition"])) is not None
+        ]
+        found |= {f"{measure}_rms": _rms(off), f"{measure}_difference_rms": None}
+        found[f"{measure}_cells"] = len(off)
+    return found
+
+
+def _rms(values: list[float]) -> float | None:
+    return math.sqrt(sum(value**2 for value in values) / len(values)) if values else None
+
+
+def distances(
+    results: Results, paper: dict[str, Any], outside: Path | None = None
+) -> dict[str, dict[str, Any]]:
+    """The distance of every preset that has runs, and of the outside check if its file is there.
+
+    Args:
+        results: Of the study.
+        paper: The paper's own values.
+        outside: File of `dris released --json`.
+    """
+    presets = [p for p in results.presets() if any(preset == p for preset, _ in results.cells)]
+    found = {preset: distance(results, paper, preset) for preset in presets}
+    if outside is not None and outside.exists():
+        found[OUTSIDE] = outside_distance(read_json(outside)["rows"], paper)
+    return found
+
+
+def in_words(name: str, found: dict[str, Any]) -> str:
+    """A preset's distance in a line."""
+    parts = [
+        f"{measure.replace('success_', 'success at ')} {found[f'{measure}_rms']:.3f} "
+        f"(DRIS minus E2E {_shown(found[f'{measure}_difference_rms'])}; {found[f'{measure}_cells']} of 35)"
+        for measure in MEASURES
+        if found[f"{measure}_rms"] is not None
+    ]
+    return f"{name}: {', '.join(parts)}"
+
+
+def _shown(value: float | None) -> str:
+    return "missing" if value is None else f"{value:.3f}"

@@ -1,0 +1,1 @@
+"""Trials in the twin laboratory, from rendered images to torques."""

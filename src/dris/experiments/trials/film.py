@@ -1,0 +1,102 @@
+"""Films of trials: the laboratory from the side, and what both cameras and the tracker see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from dris.core.validation import check_extra
+from dris.lab.camera_observer import CameraSight, SightConfig
+from dris.lab.cameras import CAMERAS, CameraConfig
+from dris.lab.launch import Launch
+from dris.lab.objects import Thing
+from dris.lab.trial import Player, Sight, Trial, run_trial
+from dris.lab.twin import Twin, TwinConfig
+
+SIDE = CameraConfig("side", (1.1, -2.2, 1.1), (0.45, 0.0, 0.75), width=480, height=480, focal=480.0)
+"""Where the film is taken from; no policy sees it."""
+FRAME_TICKS = 10
+"""A picture every 10 ms of the trial..."""
+FPS = 25
+"""...shown for 40 ms: four times slower than it was."""
+SLOW_S, LATE_TICKS = 2.5, 100
+"""After these seconds the film shows a picture every 100 ms: two and a half times faster than it was."""
+FOUND, TRACKED = (60, 220, 60), (60, 60, 255)
+"""Colours (BGR): what the detector found, where the tracker has the ball."""
+
+
+def film(
+    player: Player,
+    thing: Thing,
+    launch: Launch,
+    seed: int,
+    config: TwinConfig,
+    title: str,
+    file: Path,
+    duration_s: float = 10.0,
+) -> Trial:
+    """Run a trial through the cameras, with whole frames, and write a video of it.
+
+    Raises:
+        ImportError: imageio is not there.
+    """
+    check_extra("imageio", "video")
+    import imageio.v2 as imageio
+
+    twin = Twin(replace(config, lab=replace(config.lab, cameras=(*CAMERAS, SIDE))))
+    twin.reset(thing, launch, seed)
+    sight = CameraSight(twin, thing, SightConfig(window_half_px=None), seed)
+    pictures: list[np.ndarray] = []
+
+    def watch(twin: Twin, seen: Sight) -> None:
+        if twin.ticks % (FRAME_TICKS if twin.time_s <= SLOW_S else LATE_TICKS) == 0:
+            pictures.append(_picture(twin, sight, title))
+
+    trial = run_trial(player, thing, launch, seed, twin, sight, duration_s, watch)
+    verdict = f"on the plate after {duration_s:.0f} s" if trial.caught else "lost"
+    pictures += [_caption(pictures[-1], f"{title}: {verdict}")] * FPS
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f".{file.name}")
+    imageio.mimwrite(unfinished, [p[..., ::-1] for p in pictures], fps=FPS, macro_block_size=1, quality=5)  # type: ignore[arg-type]
+    unfinished.replace(file)
+    twin.close()
+    return trial
+
+
+def _picture(twin: Twin, sight: CameraSight, title: str) -> np.ndarray:
+    """One picture of the film [480, 800, 3], BGR."""
+    side = cv2.cvtColor(twin.render("side"), cv2.COLOR_RGB2BGR)
+    views = [_view(twin, sight, camera) for camera in (0, 1)]
+    picture = np.concatenate((side, np.concatenate(views, axis=0)), axis=1)
+    return _caption(picture, f"{title}   t = {twin.time_s:4.2f} s")
+
+
+def _view(twin: Twin, sight: CameraSight, camera: int) -> Any:
+    """What a camera saw last, with what was made of it; half size."""
+    frame, found = sight.shown[camera]
+    view = frame.copy()
+    if found is not None:
+        x, y = (round(value) for value in found.centre_px)
+        cv2.circle(view, (x, y), round(found.radius_px) + 4, FOUND, 2, cv2.LINE_AA)
+    state = sight.ball(twin)
+    if state is not None:
+        place = sight.rig[camera].project(state[0])
+        ahead = sight.rig[camera].project(state[0] + 0.05 * state[1])
+        if np.isfinite((place, ahead)).all():
+            ends = [tuple(int(v) for v in np.clip(np.rint(end), -2000, 2000)) for end in (place, ahead)]
+            cv2.arrowedLine(view, ends[0], ends[1], TRACKED, 2, cv2.LINE_AA)
+            cv2.drawMarker(view, ends[0], TRACKED, cv2.MARKER_CROSS, 14, 2, cv2.LINE_AA)
+    name = f"{sight.rig[camera].name} camera"
+    cv2.putText(view, name, (10, 468), cv2.FONT_HERSHEY_SIMPLEX, 0.7, (255, 255, 255), 2, cv2.LINE_AA)
+    return cv2.resize(view, (320, 240), interpolation=cv2.INTER_AREA)
+
+
+def _caption(picture: np.ndarray, text: str) -> np.ndarray:
+    captioned = picture.copy()
+    captioned[:26] = 255
+    cv2.putText(captioned, text, (8, 18), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (30, 30, 30), 1, cv2.LINE_AA)
+    return captioned

@@ -1,0 +1,188 @@
+"""The same throws in the training world and in the twin, with perfect sight: what the worlds disagree on.
+
+Throws, starting joints and each ball's radius, friction and restitution are the training world's, drawn
+by its own code from the same seed. What differs is the twin's: soft contact with no threshold for bouncing,
+two-way coupling, joint friction, torque rate, latency, 1 kHz control, its own inverse kinematics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from dris.catching.task import CatchingTask
+from dris.core.conditions import Condition
+from dris.core.rollout import EVALUATION_SEED, Agent, Outcomes, make_env, run_episodes
+from dris.core.task import Task
+from dris.evaluation.registry import conditions, score_row
+from dris.lab.drives import drive
+from dris.lab.launch import Placed
+from dris.lab.objects import SOLID, Thing, ball
+from dris.lab.trial import SETTLED_S, PerfectSight, Trial, is_settled, player_of, run_trial
+from dris.lab.twin import Twin
+
+TRAINING_S = SETTLED_S
+"""Length of the twin's trials here, as of the training's episodes [s]."""
+Started = tuple[Thing, Placed]
+"""A ball, and where it and the robot start."""
+
+BALL_DENSITY = 100.0
+"""[kg/m3] of the training's balls, which have no mass there [assumed]: 11 g at a radius of 3 cm."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Outcomes of the same E episodes in both worlds."""
+
+    training: Outcomes
+    """By the training world."""
+    twin: Outcomes
+    """By the training's measures, in the twin."""
+    kept: tuple[bool, ...]
+    """On the plate to the end of the twin's trial."""
+    speed_share: tuple[float, ...]
+    """Fastest joint over its FCI limit in each of the twin's trials."""
+
+    def row(self, condition: str, seed: int) -> dict[str, Any]:
+        """Rates by the twin, and what stands beside them."""
+        caught, expected = self.twin.success["success"], self.training.success["success"]
+        inside = [k and s <= 1 for k, s in zip(self.kept, self.speed_share, strict=True)]
+        return score_row(condition, seed, self.twin.score()) | {
+            "training_success": float(expected.float().mean()),
+            "same_outcome": float((caught == expected).float().mean()),
+            "on_plate": sum(self.kept) / len(self.kept),
+            "on_plate_within_speed_limits": sum(inside) / len(self.kept),
+        }
+
+
+def training_ball(radius: float, restitution: float, friction: float) -> Thing:
+    """A ball of the training world, with a mass."""
+    mass = BALL_DENSITY * 4 / 3 * math.pi * radius**3
+    return ball(
+        f"r{radius:.4f}",
+        radius=radius,
+        mass=mass,
+        inertia_factor=SOLID,
+        restitution=restitution,
+        friction=friction,
+        rolling=0.0,
+        drag=0.0,
+    )
+
+
+def training_starts(task: CatchingTask, condition: Condition, episodes: int, seed: int) -> list[Started]:
+    """Balls and starts of the training world's episodes."""
+    env = make_env(task, condition, episodes, seed)
+    env.reset()
+    world = env.task.world  # type: ignore[attr-defined]  # a catching task's
+    return [
+        (
+            training_ball(
+                float(world.radius[k, 0]), float(world.restitution[k, 0]), float(world.dynamic_friction[k, 0])
+            ),
+            Placed(
+                tuple(world.pos[k, 0].tolist()), tuple(world.vel[k, 0].tolist()), tuple(world.q[k].tolist())
+            ),
+        )
+        for k in range(episodes)
+    ]
+
+
+def judge(trial: Trial, thing: Thing, task: CatchingTask) -> tuple[dict[str, bool], float]:
+    """Success by the training's measures after one second of a trial, and the mean reward of its steps."""
+    config = task.config
+    states = trial.states[1 : config.horizon + 1]  # after each control step
+    last, speeds = states[-1], config.other_success_speeds
+    success = {"success": is_settled(last, thing, config)}
+    success |= {f"success_{speed:g}": is_settled(last, thing, config, speed) for speed in speeds}
+    seen = [(*(s.thing_position - s.plate_position), *s.thing_velocity) for s in states]
+    normals = [s.plate_rotation[:, 2] for s in states]
+    terms = task.reward_terms_of(
+        torch.tensor(np.array(seen), dtype=torch.float32)[:, None],
+        torch.tensor(np.array(normals), dtype=torch.float32),
+    )
+    return success, float(torch.stack(list(terms.values())).sum(dim=0).mean())
+
+
+def evaluate_in_twin(
+    make_task: Callable[[], Task],
+    make_agent: Callable[..., Agent],
+    condition: Condition,
+    episodes: int = 100,
+    seed: int = EVALUATION_SEED,
+    drive_name: str = "ideal",
+) -> Comparison:
+    """Run an agent on the training's throws in both worlds.
+
+    The training world holds to the drive's gains and torque rate; of joint friction and latency it knows
+    nothing. There is no air in either. Balls that miss go on falling, in the twin as far as its floor.
+
+    Args:
+        make_task: Builds the task that the agent was made for.
+        make_agent: Builds the agent for a task and a number of sets.
+        condition: One of noise, execution error and other balls; errors are drawn anew in each world.
+        episodes: How many.
+        seed: Of throws, balls and noise.
+        drive_name: What stands between reference and torque, in the twin.
+    """
+    player = player_of(make_task, make_agent, TRAINING_S)
+    config = player[0]
+    law = drive(drive_name, config)
+    limits = {"torque_rate": law.torque_rate, "stiffness": law.stiffness, "damping": law.damping}
+
+    def in_training() -> CatchingTask:
+        return CatchingTask(replace(config, **limits))  # type: ignore[arg-type]
+
+    training = run_episodes(in_training, make_agent, condition, episodes, seed)
+    twin = Twin(replace(law, lab=replace(law.lab, air_density=0.0)))
+    found, trials = [], []
+    for k, (thing, placed) in enumerate(training_starts(in_training(), condition, episodes, seed)):
+        trial = run_trial(
+            player, thing, placed, seed + k, twin, PerfectSight(condition.noise, seed + k, config),
+            TRAINING_S, execution_error=condition.execution_error, until_lost=False,
+        )  # fmt: skip
+        found.append(judge(trial, thing, CatchingTask(config)))
+        trials.append(trial)
+    names = found[0][0]
+    return Comparison(
+        training,
+        Outcomes(
+            {name: torch.tensor([success[name] for success, _ in found]) for name in names},
+            torch.tensor([reward for _, reward in found]),
+        ),
+        tuple(trial.caught for trial in trials),
+        tuple(trial.speed_share for trial in trials),
+    )
+
+
+def twin_condition(name: str) -> Condition:
+    """A condition by its name.
+
+    Raises:
+        ValueError: The twin does not have it.
+    """
+    found = conditions().get(name)
+    if found is None or found != Condition(
+        noise=found.noise, execution_error=found.execution_error, domain=found.domain
+    ):
+        known = "clean, noise-1 to noise-4, execution and restitution"
+        raise ValueError(f"the twin knows {known}, not '{name}': take --world training or physx for that")
+    return found
+
+
+def score_in_twin(
+    make_task: Callable[[], Task],
+    make_agent: Callable[..., Agent],
+    condition: str,
+    episodes: int,
+    seed: int,
+    drive_name: str,
+) -> dict[str, Any]:
+    """Outcome of an agent in the twin under a condition by its name, beside the training world's."""
+    found = evaluate_in_twin(make_task, make_agent, twin_condition(condition), episodes, seed, drive_name)
+    return found.row(condition, seed) | {"world": "twin", "drive": drive_name}

@@ -1,1 +1,0 @@
-"""Seeing the ball: two calibrated cameras, colour segmentation, triangulation, a tracker of its state."""

@@ -1,0 +1,7 @@
+"""The twin laboratory: MuJoCo, one object of real mass, two-way contact, 1 kHz torque control, cameras."""
+
+from typing import Literal
+
+Drive = Literal["ideal", "jumping", "fci", "identified"]
+"""What stands between reference and torque: see `dris.lab.drives`. Here, so that a command line can be read
+without MuJoCo."""

@@ -1,0 +1,60 @@
+"""Named drives: the twin with more and more of what stands between a simulation and the robot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+from dris.catching.settings import TEXT, CatchingConfig
+from dris.lab import Drive
+from dris.lab.model import LabConfig
+from dris.lab.twin import TwinConfig
+
+IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
+"""K [Nm/rad] by `python -m dris.lab gains --policy` of a policy of preset `paper`: see gains.py."""
+IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
+"""D [Nm s/rad], the same."""
+
+SPEED_SHARE = 0.95
+"""Of the joints' speed limits that a policy is driven at which was trained without one. Its controller then
+shortens the way of all joints together, so that none is asked to go faster: cutting each for itself would
+turn the plate (docs/twin.md)."""
+GOVERNOR = 0.9
+"""Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
+
+
+def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
+    """A drive by its name, for a policy that was trained on `task`.
+
+    ideal: nothing but contact, coupling and the control path differs from the training world.
+    jumping: joint friction, latency and air; torques may still jump, as in the paper's simulation.
+    fci: FCI's limit of 1000 Nm/s as well, with the gains of the training.
+    identified: that limit, with gains that were fitted to the training world's answer, as the paper did. The
+    fit is of the stiff gains of preset `paper` and serves policies that were trained with these; any other
+    policy keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it
+    (preset `released`), and then runs inside `SPEED_SHARE` and `GOVERNOR`.
+
+    Raises:
+        ValueError: There is none; the message lists those there are.
+    """
+    task = task or CatchingConfig()
+    own = TwinConfig(
+        stiffness=task.stiffness,
+        damping=task.damping,
+        joint_speed=task.joint_speed,
+        home=task.home,
+        mount=task.mount,
+    )
+    if name == "ideal":
+        still = LabConfig(joint_friction=(0.0,) * 7, air_density=0.0)
+        return replace(own, lab=still, torque_rate=task.torque_rate, latency_s=0.0)
+    if name == "jumping":
+        return replace(own, torque_rate=None)
+    fitted = (task.stiffness, task.damping, task.torque_rate) == (TEXT.stiffness, TEXT.damping, None)
+    if name == "identified" and fitted:
+        return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
+    if name == "identified" and task.torque_rate is None:
+        return replace(own, joint_speed=task.joint_speed or SPEED_SHARE, governor=GOVERNOR)
+    if name in ("fci", "identified"):
+        return own
+    raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")

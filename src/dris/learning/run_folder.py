@@ -1,0 +1,109 @@
+"""The folder of a run: whose it is, what it was made with, and its metrics."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dris.core.files import read_json, to_json, write_atomically
+
+
+def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on from a file with other values than it was made with.
+
+    Raises:
+        ValueError: They differ; the message names the first that does.
+    """
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            raise ValueError(
+                f"{what} was made with another {name} ({before.get(name)}, now {now.get(name)}): give the "
+                "same, or choose another folder"
+            )
+
+
+def claim_folder(folder: Path, config: dict[str, Any], write: bool) -> None:
+    """Refuse the folder of another run; with `write`, note whose it is.
+
+    Raises:
+        ValueError: It is a file, or holds a run with another configuration.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: a run needs a folder of its own, choose another name")
+    file = folder / "config.json"
+    if file.exists():
+        check_same(file, read_json(file), config)
+    elif write:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "versions.json", to_json(versions()))
+        write_atomically(file, to_json(config))  # last: from now on the folder is this run's
+
+
+def versions() -> dict[str, str]:
+    """What the result was made with: interpreter, libraries, and the state of the source."""
+    import mujoco
+    import numpy
+    import warp
+
+    import dris
+
+    found = {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "dris": dris.__version__,
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "mujoco": mujoco.__version__,
+        "warp": warp.__version__,
+    }
+    here = Path(__file__).parent
+    for name, command in {"commit": "rev-parse HEAD", "changed files": "status --porcelain"}.items():
+        run = subprocess.run(["git", "-C", str(here), *command.split()], capture_output=True, text=True)
+        if run.returncode == 0:
+            found[name] = run.stdout.strip()
+    return found
+
+
+def read_metrics(file: Path) -> list[dict[str, Any]]:
+    """Figures of all iterations, one line each; a last line without its end was torn by a crash.
+
+    Raises:
+        ValueError: A line is damaged.
+    """
+    rows = []
+    for number, line in enumerate(file.read_bytes().splitlines(keepends=True), start=1):
+        if not line.endswith(b"\n"):
+            continue
+        try:
+            rows.append(json.loads(line))
+            if not isinstance(rows[-1]["iteration"], int):
+                raise TypeError("iteration is not a number")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{file} is damaged in line {number}: delete the line to go on") from error
+    return rows
+
+
+class Metrics:
+    """metrics.jsonl and TensorBoard, cut back to where a resumed run goes on."""
+
+    def __init__(self, folder: Path, first: int):
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._file = folder / "metrics.jsonl"
+        rows = read_metrics(self._file) if self._file.exists() else []
+        kept = [json.dumps(row) + "\n" for row in rows if row["iteration"] < first]
+        write_atomically(self._file, "".join(kept).encode())
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+
+    def add(self, iteration: int, figures: dict[str, float]) -> None:
+        """Write the figures of an iteration."""
+        with open(self._file, "a") as file:
+            file.write(json.dumps({"iteration": iteration, **figures}) + "\n")
+        for name, value in figures.items():
+            self._board.add_scalar(name, value, iteration)
+        self._board.flush()

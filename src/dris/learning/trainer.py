@@ -1,0 +1,347 @@
+"""Training, in the paper's two stages: pre-train the set encoder, then learn the policy with PPO.
+
+The loop of the second stage is the paper's Algorithm 1. PPO is rsl_rl's; around it stand what its runner
+does not do: exact resume, checkpoints without pickle, evaluation on a schedule, and data parallelism on
+CPUs (start with torchrun). Random numbers depend on seed and iteration alone: a run that was interrupted
+and resumed has the bits of one that was not.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.storage import RolloutStorage
+
+from dris.core.conditions import CONDITIONS
+from dris.core.env import DivergedError, Env, EnvConfig, Observation, Step
+from dris.core.files import locked
+from dris.core.rollout import VALIDATION_SEED, run_episodes
+from dris.core.task import Task
+from dris.learning.checkpoint import (
+    DIVERGED,
+    Checkpoint,
+    adam_tensors,
+    fingerprint,
+    load_adam,
+    load_checkpoint,
+    load_into,
+    named,
+    save_checkpoint,
+)
+from dris.learning.config import TrainConfig
+from dris.learning.encoder import (
+    EncoderConfig,
+    Pretraining,
+    SetAutoencoder,
+    held_out_episode,
+    pretrain,
+    reconstruction_error,
+    report_sizes,
+)
+from dris.learning.load import with_tuples
+from dris.learning.policy import FilmModel, Policy
+from dris.learning.run_folder import Metrics, check_same, claim_folder
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What happened last: the stage ("encoder" or "policy"), how far it is, and its figures."""
+
+    stage: str
+    done: int
+    total: int
+    figures: dict[str, float]
+
+
+class Trainer:
+    """One run in one folder. `run` goes on from whatever the folder holds."""
+
+    def __init__(self, make_task: Callable[[], Task], config: TrainConfig, folder: Path):
+        """Prepare a run of fresh tasks; a folder that holds another configuration is refused."""
+        self.make_task, self.config, self.folder = make_task, config, folder
+        self.rank = int(os.environ.get("RANK", 0))
+        self.processes = int(os.environ.get("WORLD_SIZE", 1))
+        if config.sets % self.processes:
+            raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
+        self._stored_config = json.loads(json.dumps(asdict(config), default=str))
+        claim_folder(folder, self._stored_config, write=False)
+
+    def run(self, stages: tuple[str, ...] = ("encoder", "policy")) -> Iterator[Progress]:
+        """Train to the end, yielding after every episode of encoder data and every iteration."""
+        torch.set_num_threads(self.config.threads)
+        if self.processes > 1 and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("gloo")  # world and learner live on the CPU
+        self.task = self.make_task()
+        # Early: it may hold what JSON cannot.
+        self._contract = json.loads(json.dumps(self.task.contract(), allow_nan=False))
+        self._check_possible()
+        with torch.random.fork_rng():
+            torch.manual_seed(self.config.seed)
+            self.policy = Policy(self.task, self.config.encoder, self.config.policy)
+        claim_folder(self.folder, self._stored_config, write=self.rank == 0)
+        with locked(self.folder, wait=False) if self.rank == 0 else nullcontext():
+            yield from self._stages(stages)
+
+    def _stages(self, stages: tuple[str, ...]) -> Iterator[Progress]:
+        try:
+            if "encoder" in stages and self.config.policy.encoder == "frozen":
+                yield from self._encoder_stage()
+            if "policy" in stages:
+                yield from self._policy_stage()
+        except DivergedError as error:
+            file = self.folder / f"diverged-{self.rank}.safetensors"
+            save_checkpoint(file, Checkpoint(DIVERGED, error.snapshot, self._stored_config, {}))
+            raise DivergedError(f"{error}; what led to it is in {file}", error.snapshot) from error
+
+    def _check_possible(self) -> None:
+        source = self.config.encoder_from
+        if source is not None and not (source / "encoder.safetensors").exists():
+            raise ValueError(f"encoder_from: {source} has no encoder.safetensors; name the folder of a run")
+        steps, parts = self.config.sets // self.processes * self.task.horizon, self.config.ppo.mini_batches
+        if parts > steps:
+            raise ValueError(
+                f"{steps} steps (sets x horizon) cannot be cut into {parts} mini-batches: ask for fewer, or "
+                "for more sets"
+            )
+
+    def _encoder_stage(self) -> Iterator[Progress]:
+        source = self.config.encoder_from
+        file = self.folder / "encoder.safetensors" if source is None else source / "encoder.safetensors"
+        if source is None and not file.exists() and self.rank == 0:
+            yield from self._pretrain(file)
+        if self.processes > 1:
+            torch.distributed.barrier()
+        checkpoint = load_checkpoint(file, "encoder")
+        if EncoderConfig(**with_tuples(checkpoint.config["encoder"])) != self.config.encoder:
+            raise ValueError(
+                f"the encoder of {file.parent} was made with {checkpoint.config['encoder']}, this run "
+                f"asks for {self._stored_config['encoder']}: give the same values, or leave encoder_from out"
+            )
+        scale = self.policy.encoder.scale.clone()
+        load_into(self.policy.encoder, checkpoint.group("encoder"), str(file))
+        if not torch.equal(scale, self.policy.encoder.scale):
+            raise ValueError(
+                f"the encoder of {file.parent} is of a task with another noise_scale: take another"
+            )
+
+    def _pretrain(self, file: Path) -> Iterator[Progress]:
+        config, unfinished = self.config.encoder, self.folder / "pretraining.safetensors"
+        sets = held_out_episode(self.make_task, config, self.config.seed)[::8]
+        if config.pooling == "moments":  # nothing to learn
+            encoder, figures = self.policy.encoder, {}
+        else:
+            state = self._resume_pretraining(unfinished)
+            for reached in pretrain(self.make_task, config, self.config.seed, state):
+                yield Progress("encoder", reached.episode, config.episodes, {"chamfer": reached.loss})
+                if reached.episode % 5 == 0:
+                    tensors = named("model", reached.model.state_dict())
+                    tensors |= named("adam", adam_tensors(reached.optimizer))
+                    self._checkpoint(unfinished, "pretraining", tensors, {"episode": reached.episode})
+            error = reconstruction_error(reached.model, sets)
+            encoder, figures = reached.model.encoder, {str(n): value for n, value in error.items()}
+        encoder.standardise(sets, report_sizes(sets))
+        tensors = named("encoder", encoder.state_dict())
+        self._checkpoint(file, "encoder", tensors, {"held_out_chamfer": figures})
+        unfinished.unlink(missing_ok=True)
+
+    def _resume_pretraining(self, file: Path) -> Pretraining | None:
+        if not file.exists():
+            return None
+        saved = load_checkpoint(file, "pretraining")
+        model = SetAutoencoder(self.task, self.config.encoder)
+        load_into(model, saved.group("model"), str(file))
+        optimizer = torch.optim.Adam(model.parameters())
+        load_adam(optimizer, saved.group("adam"))
+        return Pretraining(model, optimizer, saved.progress["episode"], 0.0)
+
+    def _checkpoint(self, file: Path, kind: str, tensors: dict[str, torch.Tensor], progress: dict) -> None:
+        save_checkpoint(file, Checkpoint(kind, tensors, self._stored_config, progress))
+
+    def _policy_stage(self) -> Iterator[Progress]:
+        config = self.config
+        share = config.sets // self.processes
+        self.env = Env(
+            self.task,
+            EnvConfig(share, config.instances, config.seed, first_set=self.rank * share, noise=config.noise),
+        )
+        self.algorithm = self._ppo(self.policy.inputs(self.env.reset()), share)
+        self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean
+        self.averaged.actor = copy.deepcopy(self.policy.actor)
+        self.best = -1.0
+        self.seconds: float | None = 0.0  # spent on the iterations so far; None: nobody knows
+        first = self._resume()
+        metrics = Metrics(self.folder, first) if self.rank == 0 else None
+        for iteration in range(first, config.iterations):
+            began = time.perf_counter()
+            with torch.random.fork_rng():
+                torch.manual_seed((config.seed * 1_000_003 + iteration) * 64 + self.rank + 1)
+                figures = self._iterate(iteration)
+            done, last = iteration + 1, iteration + 1 == config.iterations
+            if done % config.evaluate_every == 0 or last:
+                figures |= self._evaluate()
+            if self.seconds is not None:
+                self.seconds += time.perf_counter() - began
+            if metrics is not None:
+                metrics.add(iteration, figures)
+                if done % config.save_every == 0 or last:
+                    self._save(done)
+            yield Progress("policy", done, config.iterations, figures)
+
+    def _ppo(self, inputs: Any, sets: int) -> PPO:
+        config, ppo = self.config, self.config.ppo
+        with torch.random.fork_rng():
+            torch.manual_seed(config.seed + 1)
+            critic = FilmModel(inputs, 1, self.task, config.encoder, config.policy, None)
+        storage = RolloutStorage("rl", sets, self.task.horizon, inputs, [self.task.action_size])
+        distributed = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.processes}
+        algorithm = PPO(
+            self.policy.actor, critic, storage, schedule="fixed", learning_rate=ppo.learning_rate,
+            num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches, clip_param=ppo.clip,
+            gamma=ppo.discount, lam=ppo.trace, entropy_coef=0.0, max_grad_norm=ppo.largest_gradient,
+            multi_gpu_cfg=distributed if self.processes > 1 else None,
+        )  # fmt: skip
+        algorithm.optimizer = self._optimizer(critic)
+        if self.processes > 1:
+            algorithm.broadcast_parameters()
+        return algorithm
+
+    def _optimizer(self, critic: FilmModel) -> torch.optim.AdamW:
+        """AdamW in place of rsl_rl's Adam; only weight matrices of the actor decay."""
+        actor = self.policy.actor
+        parts = [actor.mlp, actor.encoder] if self.config.ppo.decay_encoder and actor.encoder else [actor.mlp]
+        matrices = [p for part in parts for p in part.parameters() if p.dim() > 1]
+        others = [p for m in (actor, critic) for p in m.parameters() if all(p is not d for d in matrices)]
+        groups = [
+            {"params": matrices, "weight_decay": self.config.ppo.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW(groups, lr=self.config.ppo.learning_rate, fused=True)
+
+    def _iterate(self, iteration: int) -> dict[str, float]:
+        """One pass through the paper's Algorithm 1: a rollout of every set, then an update."""
+        algorithm, policy, env = self.algorithm, self.policy, self.env
+        self._anneal(iteration / self.config.iterations)
+        rewards, limited = [], []
+        with torch.inference_mode():
+            env.episodes.fill_(iteration)  # draws depend on seed and iteration alone
+            observation = env.reset()  # D_0: s_0 and c^(i) are drawn anew
+            inputs = policy.inputs(observation)
+            for _ in range(self.task.horizon):
+                action = algorithm.act(inputs)  # z = psi(S), a ~ pi(z)
+                step = env.step(action)  # D' = F(D, a); r is the mean over the set
+                inputs = policy.inputs(self._next(step))
+                # Truncations are no ends: the value of the last state follows in compute_returns.
+                algorithm.process_env_step(inputs, step.reward, step.terminated.float(), {})
+                rewards.append(step.reward)
+                limited.append(step.limited)
+            algorithm.compute_returns(inputs)
+        losses = algorithm.update()
+        self._check_finite(losses, iteration)
+        self._average(iteration)
+        return {
+            "reward": float(torch.stack(rewards).mean()),
+            "set_success": float(step.success.float().mean()),
+            "limited": float(torch.stack(limited).float().mean()),
+            "std": float(policy.actor.output_std.detach().mean()),
+            "learning_rate": algorithm.learning_rate,
+            **{f"loss/{name}": value for name, value in losses.items()},
+        }
+
+    def _next(self, step: Step) -> Observation:
+        """The observation to go on from: sets that terminated begin anew."""
+        if not bool(step.terminated.any()):
+            return step.observation
+        return self.env.restart(step.terminated)
+
+    def _anneal(self, done: float) -> None:
+        """Learning rate and exploration at a share `done` of the run."""
+        ppo, first_std = self.config.ppo, self.config.policy.first_std
+        self.algorithm.learning_rate = ppo.learning_rate * max(1 - done, ppo.least_rate)
+        for group in self.algorithm.optimizer.param_groups:
+            group["lr"] = self.algorithm.learning_rate
+        ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)
+        with torch.no_grad():
+            self.policy.actor.distribution.log_std_param.clamp_(max=ceiling)
+
+    def _average(self, iteration: int) -> None:
+        """Bring the running mean of the weights up to date; early on it forgets faster."""
+        window = max(self.config.ppo.average * self.config.iterations, 1.0)
+        keep = min(1 - 1 / window, (1 + iteration) / (10 + iteration))
+        with torch.no_grad():
+            for average, new in zip(
+                self.averaged.actor.parameters(), self.policy.actor.parameters(), strict=True
+            ):
+                average.lerp_(new, 1 - keep)
+
+    def _check_finite(self, losses: dict[str, float], iteration: int) -> None:
+        if not all(math.isfinite(value) for value in losses.values()):
+            storage = self.algorithm.storage
+            snapshot = {"rewards": storage.rewards, "actions": storage.actions, "values": storage.values}
+            raise DivergedError(f"the update of iteration {iteration} is not finite: {losses}", snapshot)
+
+    def _evaluate(self) -> dict[str, float]:
+        """Single-instance scores of the averaged policy."""
+        figures: dict[str, float] = {}
+        for name in self.config.evaluate_on:
+            episodes = self.config.evaluate_episodes
+            condition, agent = CONDITIONS[name], lambda task, sets: self.averaged
+            score = run_episodes(self.make_task, agent, condition, episodes, VALIDATION_SEED).score()
+            figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
+            figures |= {f"{name}/{measure}": rate for measure, rate in score.other_successes.items()}
+        rate = mean(figures[f"{name}/success"] for name in self.config.evaluate_on)  # what "best" means
+        if self.rank == 0 and rate > self.best:
+            self.best = rate
+            self._save_policy(self.folder / "best.safetensors", figures)
+        return figures
+
+    def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
+        tensors = named("actor", self.averaged.actor.state_dict())
+        tensors |= named("encoder", self.policy.encoder.state_dict())
+        save_checkpoint(
+            file, Checkpoint("policy", tensors, {**self._stored_config, "contract": self._contract}, figures)
+        )
+
+    def _save(self, done: int) -> None:
+        algorithm = self.algorithm
+        tensors = named("actor", algorithm.actor.state_dict()) | named(
+            "critic", algorithm.critic.state_dict()
+        )
+        tensors |= named("average", self.averaged.actor.state_dict())
+        tensors |= named("adam", adam_tensors(algorithm.optimizer))
+        progress = {"iteration": done, "best": self.best, "seconds": self.seconds, "world": self._world()}
+        if done == self.config.iterations:  # first: a run whose last checkpoint is there has its policy
+            self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
+        self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
+
+    def _world(self) -> dict[str, Any]:
+        """What a run depends on besides its configuration; to go on, it must be the same."""
+        frozen = self.config.policy.encoder == "frozen"
+        encoder = fingerprint(self.policy.encoder.state_dict()) if frozen else ""
+        return {"contract": self._contract, "encoder": encoder}
+
+    def _resume(self) -> int:
+        """Load the last checkpoint, if there is one; the iteration to go on with."""
+        file = self.folder / "last.safetensors"
+        if not file.exists():
+            return 0
+        saved = load_checkpoint(file, "training")
+        check_same(file, saved.config, self._stored_config)
+        check_same(file, saved.progress.get("world", {}), self._world())
+        load_into(self.algorithm.actor, saved.group("actor"), str(file))
+        load_into(self.algorithm.critic, saved.group("critic"), str(file))
+        load_into(self.averaged.actor, saved.group("average"), str(file))
+        load_adam(self.algorithm.optimizer, saved.group("adam"))
+        self.best, self.seconds = saved.progress["best"], saved.progress.get("seconds")
+        return saved.progress["iteration"]

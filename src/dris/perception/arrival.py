@@ -1,0 +1,50 @@
+"""Where and when a flying ball arrives, how fast, and how sure that is: what an approach needs to know."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dris.core.constants import GRAVITY
+
+
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """When and where a flying ball's centre sinks to a height, how fast, and how sure that is."""
+
+    time_s: float
+    ball_in_base: np.ndarray
+    """[3] [m]"""
+    velocity_in_base: np.ndarray
+    """[3] [m/s]"""
+    time_sigma_s: float = 0.0
+    """Standard deviation of the time."""
+    place_sigma_m: float = 0.0
+    """Standard deviation of the place within the horizontal plane, the worse direction."""
+    misfit: float = 0.0
+    """RMS distance of the sights from the parabola, in standard deviations of a sight: about 1 if the ball
+    flies and each sight is one of it."""
+
+    @property
+    def facing(self) -> np.ndarray:
+        """Tilt [2] of a plate whose normal points against the ball's velocity."""
+        return tilt_of(-self.velocity_in_base / np.linalg.norm(self.velocity_in_base))
+
+
+def sinks_in(gap_m: float, rise: float, gravity: float = GRAVITY) -> float | None:
+    """Time until a ball `gap_m` over a height, rising at `rise` [m/s], sinks to it; None if it never does.
+
+    0 = gap + rise t - g t^2 / 2, the later root.
+    """
+    square = rise**2 + 2 * gravity * gap_m
+    return None if square < 0 else (rise + math.sqrt(square)) / gravity
+
+
+def tilt_of(normal: np.ndarray) -> np.ndarray:
+    """Tilt vector [2] of a unit normal [3]: n = (sin a sin b, -cos a sin b, cos b)."""
+    sine = math.hypot(normal[0], normal[1])
+    if sine < 1e-9:
+        return np.zeros(2)
+    return np.array([-normal[1], normal[0]]) * (math.atan2(sine, normal[2]) / sine)

@@ -1,0 +1,182 @@
+"""Fit a motion with known acceleration to sights of unsynchronised cameras, all at once.
+
+P(t) = p + v tau + a tau^2 / 2 with tau = t - reference. Every sight gives two equations that are linear in
+(p, v) at its own time, so nothing needs to be paired or interpolated, and a camera that missed a frame still
+helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dris.perception.arrival import Arrival, sinks_in
+from dris.perception.camera import Array
+from dris.perception.triangulate import Sight
+
+GRAVITY_IN_BASE = np.array([0.0, 0.0, -9.81])
+"""[m/s2]; the base frame's z is up."""
+NONE = np.zeros(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A fitted motion: position and velocity at `reference_s`, under a constant acceleration."""
+
+    reference_s: float
+    ball_in_base: Array
+    velocity_in_base: Array
+    acceleration_in_base: Array
+    covariance: Array
+    """Of (position, velocity) [6, 6], given the assumed standard deviation of a detection."""
+    chi_square: float
+    """Sum of squared errors over that deviation; about 2 n - 6 if model and deviation are right."""
+    rms_px: float
+    span_s: float
+    """Time between the first and the last sight."""
+
+    def at(self, time_s: float) -> tuple[Array, Array]:
+        """Position and velocity at a time."""
+        tau = time_s - self.reference_s
+        velocity = self.velocity_in_base + self.acceleration_in_base * tau
+        return self.ball_in_base + (
+            self.velocity_in_base + 0.5 * self.acceleration_in_base * tau
+        ) * tau, velocity
+
+    def covariance_at(self, time_s: float) -> Array:
+        """Covariance of (position, velocity) [6, 6] at a time."""
+        carry = np.eye(6)
+        carry[:3, 3:] = (time_s - self.reference_s) * np.eye(3)
+        return carry @ self.covariance @ carry.T
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """A place that the ball is known to have been at, for instance where it left the plate."""
+
+    time_s: float
+    ball_in_base: Array
+    sigma_m: float
+
+
+def fit_motion(
+    sights: Sequence[Sight],
+    acceleration_in_base: Array,
+    sigma_px: float,
+    reference_s: float | None = None,
+    anchor: Anchor | None = None,
+) -> Motion | None:
+    """Weighted linear least squares for (p, v), or None where the sights do not determine them.
+
+    Args:
+        sights: At least two of each camera, at different times; with an anchor, one of each after it.
+        acceleration_in_base: Known acceleration [3]: gravity in flight, zero on a plate.
+        sigma_px: Standard deviation of a detection, along x and y.
+        reference_s: Time that position and velocity are meant for; the last sight's if None.
+        anchor: A known place, if there is one.
+    """
+    if not _determined(sights, anchor):
+        return None
+    times = np.array([sight.time_s for sight in sights])
+    reference = float(times.max()) if reference_s is None else reference_s
+    tau = times - reference
+    rows = np.stack([sight.rows for sight in sights])  # [n, 2, 3]
+    values = np.stack([sight.values for sight in sights])  # [n, 2]
+    axes = np.stack([sight.axis for sight in sights])
+    offsets = np.array([sight.offset for sight in sights])
+    focal = np.array([sight.focal_px for sight in sights])
+    fallen = 0.5 * tau[:, None] ** 2 * acceleration_in_base
+    # rows (p + v tau) = values - rows a tau^2 / 2
+    system = np.concatenate((rows, rows * tau[:, None, None]), axis=2)
+    target = values - np.einsum("nij,nj->ni", rows, fallen)
+    weight = focal / sigma_px
+    known = _known(anchor, reference, acceleration_in_base)
+    # First with equal depths, then with the depths found: equation errors become pixel errors.
+    for _ in range(2):
+        scaled, wanted = _weighted(system, target, weight, *known)
+        try:
+            solution = np.asarray(np.linalg.solve(scaled.T @ scaled, scaled.T @ wanted), np.float64)
+        except np.linalg.LinAlgError:
+            return None
+        points = solution[:3] + solution[3:] * tau[:, None] + fallen
+        depth = np.einsum("nj,nj->n", points, axes) - offsets
+        if not (depth > 0).all():
+            return None
+        weight = focal / (sigma_px * depth)
+    scaled, wanted = _weighted(system, target, weight, *known)
+    error = scaled @ solution - wanted
+    try:
+        covariance: Array = np.asarray(np.linalg.inv(scaled.T @ scaled), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    chi_square = float(error @ error)
+    return Motion(
+        reference_s=reference,
+        ball_in_base=solution[:3],
+        velocity_in_base=solution[3:],
+        acceleration_in_base=np.asarray(acceleration_in_base, dtype=np.float64),
+        covariance=covariance,
+        chi_square=chi_square,
+        rms_px=float(sigma_px * np.sqrt(chi_square / len(error))),
+        span_s=float(times.max() - times.min()),
+    )
+
+
+def _known(anchor: Anchor | None, reference_s: float, acceleration_in_base: Array) -> tuple[Array, Array]:
+    """An anchor as equations, in its standard deviations: p + v tau = anchor - a tau^2 / 2."""
+    if anchor is None:
+        return np.zeros((0, 6)), np.zeros(0)
+    tau = anchor.time_s - reference_s
+    rows = np.concatenate((np.eye(3), tau * np.eye(3)), axis=1)
+    return rows / anchor.sigma_m, (anchor.ball_in_base - 0.5 * acceleration_in_base * tau**2) / anchor.sigma_m
+
+
+def _weighted(system: Array, target: Array, weight: Array, rows: Array, values: Array) -> tuple[Array, Array]:
+    """All equations [m, 6] and their right-hand sides [m], each over its standard deviation."""
+    scaled = (system * weight[:, None, None]).reshape(-1, 6)
+    return np.concatenate((scaled, rows)), np.concatenate(((target * weight[:, None]).ravel(), values))
+
+
+def _determined(sights: Sequence[Sight], anchor: Anchor | None = None) -> bool:
+    """Two sights of each camera, at least a millisecond apart; an anchor stands for one of each."""
+    for camera in (0, 1):
+        times = [sight.time_s for sight in sights if sight.camera == camera]
+        if times and anchor is not None:
+            times.append(anchor.time_s)
+        if len(times) < 2 or max(times) - min(times) < 1e-3:
+            return False
+    return True
+
+
+def arrival_of(motion: Motion, height_m: float, sigma_px: float) -> Arrival | None:
+    """Where a flight comes down to a height, or None if it never does.
+
+    Args:
+        motion: Of the flight.
+        height_m: Of the ball's centre, base frame.
+        sigma_px: Standard deviation of a detection that the motion was fitted with.
+    """
+    pull = -float(motion.acceleration_in_base[2])
+    rise, gap = float(motion.velocity_in_base[2]), float(motion.ball_in_base[2]) - height_m
+    left_s = sinks_in(gap, rise, pull) if pull > 0 else None
+    if left_s is None:
+        return None
+    time_s = motion.reference_s + left_s
+    ball, velocity = motion.at(time_s)
+    if not velocity[2] < 0:  # it only just reaches the height: no error in height makes up for time
+        return None
+    covariance = motion.covariance_at(time_s)[:3, :3]
+    # The ball meets the plane when its error in height is made up for by time: dt = -dz / v_z, and the
+    # place moves by v dt.
+    slope = np.eye(3)[:2] - np.outer(velocity[:2], (0.0, 0.0, 1.0)) / velocity[2]
+    place = slope @ covariance @ slope.T
+    return Arrival(
+        time_s=float(time_s),
+        ball_in_base=ball,
+        velocity_in_base=velocity,
+        time_sigma_s=float(np.sqrt(covariance[2, 2]) / abs(velocity[2])),
+        place_sigma_m=float(np.sqrt(np.linalg.eigvalsh(place)[-1])),
+        misfit=motion.rms_px / sigma_px,
+    )

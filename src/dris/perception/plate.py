@@ -1,0 +1,128 @@
+"""What the robot knows and cameras do not: where the plate is. It tells when a ball must have bounced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dris.perception.camera import Array
+from dris.perception.motion import Motion
+from dris.perception.triangulate import Sight
+
+
+@dataclass(frozen=True, eq=False)
+class Plate:
+    """The plate's surface at a time, moving on at a constant velocity."""
+
+    time_s: float
+    centre_in_base: Array
+    normal_in_base: Array
+    """Unit length, away from the robot."""
+    velocity_in_base: Array
+    half_length_m: float = 0.12
+
+    def __post_init__(self) -> None:
+        """Refuse what is no plate."""
+        for name in ("centre_in_base", "normal_in_base", "velocity_in_base"):
+            value = np.array(getattr(self, name), dtype=np.float64)
+            if value.shape != (3,) or not np.isfinite(value).all():
+                raise ValueError(f"{name} must be 3 finite numbers, got {getattr(self, name)}")
+            object.__setattr__(self, name, value)
+        length = float(np.linalg.norm(self.normal_in_base))
+        if not abs(length - 1) < 1e-3:
+            raise ValueError(f"normal_in_base must have length 1, got {length:.4g}")
+
+    def gap(self, ball_in_base: Array, time_s: float, radius_m: float) -> float:
+        """Distance of a ball's surface from the plate's plane; negative below."""
+        centre = self.centre_in_base + self.velocity_in_base * (time_s - self.time_s)
+        return float(self.normal_in_base @ (ball_in_base - centre)) - radius_m
+
+    def under(self, ball_in_base: Array, time_s: float) -> bool:
+        """Whether the plate is below a ball, not beside it."""
+        offset = ball_in_base - self.centre_in_base - self.velocity_in_base * (time_s - self.time_s)
+        across = offset - (self.normal_in_base @ offset) * self.normal_in_base
+        return float(np.linalg.norm(across)) <= self.half_length_m
+
+
+def impact_time(motion: Motion, plate: Plate, radius_m: float, start_s: float, end_s: float) -> float | None:
+    """When a motion brings the ball down on the plate, or None if not in the interval."""
+    ball, velocity = motion.at(start_s)
+    gap = plate.gap(ball, start_s, radius_m)
+    speed = float(plate.normal_in_base @ (velocity - plate.velocity_in_base))
+    pull = float(plate.normal_in_base @ motion.acceleration_in_base)
+    if gap <= 0:
+        time_s = start_s if speed < 0 else np.inf
+    elif pull == 0:
+        time_s = start_s - gap / speed if speed < 0 else np.inf
+    else:
+        # gap + speed tau + pull tau^2 / 2 = 0, the first root on the way down
+        root = speed * speed - 2 * pull * gap
+        time_s = start_s + (-speed - np.sqrt(root)) / pull if root >= 0 else np.inf
+    if not start_s <= time_s <= end_s or not plate.under(motion.at(time_s)[0], time_s):
+        return None
+    return float(time_s)
+
+
+def across_impact(
+    motion: Motion, plate: Plate, impact_s: float, time_s: float, restitution: float
+) -> tuple[Array, Array]:
+    """Position and velocity after an impact: Newton's restitution along the normal, no friction.
+
+    A ball that would be back on the plate before the time requested is taken to stay there.
+    """
+    ball, velocity = motion.at(impact_s)
+    normal = plate.normal_in_base
+    closing = float(normal @ (velocity - plate.velocity_in_base))
+    velocity = velocity - (1 + restitution) * closing * normal
+    tau, pull = time_s - impact_s, motion.acceleration_in_base
+    rising, falling = -restitution * closing, -float(normal @ pull)
+    if falling <= 0 or tau <= 2 * rising / falling:
+        return ball + velocity * tau + 0.5 * pull * tau**2, velocity + pull * tau
+    resting = velocity - rising * normal
+    return ball + resting * tau, resting
+
+
+RADII_M = (0.01, 0.06)
+"""A ball whose outline is of another size, were it on the plate, is not on it."""
+SPAN_S = 0.02
+"""Two sights this far apart tell a velocity."""
+
+
+def resting_place(sight: Sight, plate: Plate) -> Array | None:
+    """Centre [3] of a ball that lies on the plate where one camera sees it; None if it cannot.
+
+    On the ray P = c + s d (depth s) the outline says that the radius is size x s, and the plate that the
+    centre is a radius above it: n . (c + s d - p) = size x s.
+    """
+    axes = np.concatenate((sight.rows, sight.axis[None]))
+    centre = np.linalg.solve(axes, np.append(sight.values, sight.offset))
+    ray = np.linalg.solve(axes, (0.0, 0.0, 1.0))
+    place = plate.centre_in_base + plate.velocity_in_base * (sight.time_s - plate.time_s)
+    normal = plate.normal_in_base
+    slope = float(normal @ ray) - sight.size
+    depth = float(normal @ (place - centre)) / slope if slope < 0 else -1.0  # the camera is above the plate
+    ball = centre + depth * ray
+    fits = depth > 0 and RADII_M[0] <= sight.size * depth <= RADII_M[1]
+    return ball if fits and plate.under(ball, sight.time_s) else None
+
+
+def lying(sights: Sequence[Sight], plate: Plate, time_s: float) -> tuple[Array, Array] | None:
+    """Position and velocity at a time of a ball that lies on the plate, from sights of any camera, by time.
+
+    One sight is enough: the ball then moves with the plate. None if the youngest sight is of no such ball.
+    """
+    seen = [(sight.time_s, resting_place(sight, plate)) for sight in sights]
+    found = [(at_s, ball) for at_s, ball in seen if ball is not None]
+    if not found or found[-1][0] < sights[-1].time_s:
+        return None
+    times, balls = np.array([at_s for at_s, _ in found]), np.array([ball for _, ball in found])
+    velocity = plate.velocity_in_base
+    if times[-1] - times[0] >= SPAN_S:
+        offsets = times - times.mean()
+        velocity = offsets @ (balls - balls.mean(axis=0)) / float(offsets @ offsets)
+        start_s, ball = float(times.mean()), balls.mean(axis=0)
+    else:
+        start_s, ball = float(times[-1]), balls[-1]
+    return ball + velocity * (time_s - start_s), velocity

@@ -1,0 +1,291 @@
+"""Follow the ball: from time-stamped detections of two cameras to its state at any requested time.
+
+There is no clock here: every time is an argument, in seconds of one clock common to both cameras. The time of
+a detection is the middle of its exposure.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dris.perception.arrival import Arrival
+from dris.perception.camera import Array, Rig
+from dris.perception.detect import Detection
+from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
+from dris.perception.plate import Plate, across_impact, impact_time, lying
+from dris.perception.track_config import Phase, TrackerConfig
+from dris.perception.triangulate import Sight, sight_of
+
+
+@dataclass(frozen=True, eq=False)
+class BallState:
+    """The ball at a requested time, as far as the track knows it."""
+
+    time_s: float
+    ball_in_base: Array
+    velocity_in_base: Array
+    covariance: Array
+    """Of (position, velocity) [6, 6]: detection noise only; calibration and clocks come on top."""
+    age_s: float
+    """Requested time minus the time of the youngest sight that agreed with the track."""
+    phase: Phase
+    sights: int
+    """How many the state rests on."""
+    valid: bool
+
+
+class BallTracker:
+    """The track of one ball. `observe` each detection as it comes, ask `state` when a policy needs it."""
+
+    def __init__(self, rig: Rig, config: TrackerConfig | None = None):
+        self.rig, self.config = rig, config or TrackerConfig()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the ball."""
+        self.phase: Phase = "searching"
+        self.bounces: list[float] = []
+        """Times of the first sights after each bounce (or other sudden change) of this track."""
+        self.rejected = 0
+        """Sights that neither fitted the track nor began a new motion."""
+        self._sights: list[Sight] = []  # of the present motion, by time
+        self._history: list[Sight] = []  # of this motion and those before it, by time
+        self._suspects: list[Sight] = []  # that do not fit it
+        self._motion: Motion | None = None
+        self._anchor: Anchor | None = None
+        self._plate: Plate | None = None
+
+    def expect_plate(self, plate: Plate | None) -> None:
+        """Say where the plate is: bounces are then known a frame sooner, and states foresee them."""
+        self._plate = plate
+
+    @property
+    def radius_m(self) -> float:
+        """The ball's radius, from the size of its outline: median over the sights of this motion."""
+        motion = self._motion
+        sizes = [s.size * s.depth(motion.at(s.time_s)[0]) for s in self._sights] if motion else []
+        return float(np.median(sizes)) if sizes else 0.0
+
+    def observe(self, time_s: float, camera: int, detection: Detection | None) -> None:
+        """Take in what a camera saw, or did not see, at a time.
+
+        Args:
+            time_s: Middle of the exposure. Cameras may run at their own times, and a frame may come late.
+            camera: 0 or 1.
+            detection: Or None if the ball was not found.
+
+        Raises:
+            ValueError: The time is not finite or the camera does not exist.
+        """
+        if not np.isfinite(time_s) or camera not in (0, 1):
+            raise ValueError(f"need a finite time and camera 0 or 1, got {time_s} and {camera}")
+        # With one camera blind sights still come in, but the motion rests on older ones.
+        youngest = (
+            self._motion.reference_s if self._motion else self._sights[-1].time_s if self._sights else None
+        )
+        if youngest is not None and time_s - youngest > self.config.lost_s:
+            self.reset()
+        if detection is None or not np.isfinite((*detection.centre_px, detection.radius_px)).all():
+            return
+        sight = sight_of(time_s, camera, self.rig[camera], detection)
+        if self._motion is None:
+            self._insert(self._sights, sight, self.config.window_s)
+            self._begin()
+        elif self._agrees(sight):
+            self._insert(self._sights, sight, self.config.flight_window_s)
+            self._insert(self._history, sight, self.config.flight_window_s)
+            kept = [suspect for suspect in self._suspects if suspect.camera != camera]
+            self.rejected += len(self._suspects) - len(kept)
+            self._suspects = kept
+            self._update()
+        else:
+            self._insert(self._suspects, sight, self.config.window_s)
+            self._break()
+
+    def _insert(self, sights: list[Sight], sight: Sight, window_s: float) -> None:
+        """Add a sight at its place in time, and drop those that have left the window."""
+        bisect.insort(sights, sight, key=lambda other: other.time_s)
+        oldest = sights[-1].time_s - window_s - 1e-9
+        while sights[0].time_s < oldest:
+            del sights[0]
+
+    def _agrees(self, sight: Sight) -> bool:
+        """Whether a sight lies where the motion so far predicts it."""
+        motion, config = self._motion, self.config
+        assert motion is not None
+        ball, velocity = motion.at(sight.time_s)
+        depth = sight.depth(ball)
+        if not depth > 0:
+            return False
+        to_px = sight.focal_px * sight.rows / depth
+        spread = to_px @ motion.covariance_at(sight.time_s)[:3, :3] @ to_px.T
+        late = to_px @ velocity * config.sigma_s
+        sigma = np.sqrt(np.diag(spread) + config.sigma_px**2 + late**2)
+        return bool(
+            (np.abs(sight.error_px(ball)) < np.maximum(config.gate_px, config.gate_sigmas * sigma)).all()
+        )
+
+    def _recent(self, sights: Sequence[Sight], each: int) -> list[Sight]:
+        """The youngest sights of each camera, so many of each; fewer if there are not as many."""
+        return [s for camera in (0, 1) for s in [s for s in sights if s.camera == camera][-each:]]
+
+    def _begin(self) -> None:
+        """Begin a track if the youngest sights of both cameras are one motion."""
+        recent = self._recent(self._sights, self.config.begin_sights)
+        if len(recent) < 2 * self.config.begin_sights:
+            return
+        found = self._explain(recent, "flight")
+        if found is not None and found[1].rms_px <= self.config.fit_px:
+            self._sights = sorted(recent, key=lambda s: s.time_s)
+            self._history = list(self._sights)
+            self.phase, self._motion = found
+
+    def _break(self) -> None:
+        """Begin a new motion if sights that do not fit the old one fit each other: a bounce."""
+        anchor = self._bounced_at()
+        need = self.config.bounce_sights if anchor is None else 1
+        since = [s for s in self._suspects if anchor is None or s.time_s > anchor.time_s]
+        recent = self._recent(since, self.config.bounce_sights)
+        if any(sum(s.camera == camera for s in recent) < need for camera in (0, 1)):
+            return
+        if anchor is not None:  # sights since the impact that the gate let pass
+            recent += [s for s in self._sights if s.time_s > anchor.time_s]
+        motion = fit_motion(recent, GRAVITY_IN_BASE, self.config.sigma_px, anchor=anchor)
+        if motion is None or motion.rms_px > self.config.fit_px:
+            return
+        self.rejected += sum(s not in recent for s in self._suspects)
+        for sight in recent:
+            if sight in self._suspects:
+                self._insert(self._history, sight, self.config.flight_window_s)
+        self._sights, self._suspects = sorted(recent, key=lambda s: s.time_s), []
+        self._anchor = anchor
+        self.bounces.append(self._sights[0].time_s)
+        # Four frames cannot tell rolling from flying; the window decides when it is longer.
+        self.phase, self._motion = "flight", motion
+
+    def _bounced_at(self) -> Anchor | None:
+        """Where the motion so far met the plate, if the plate is known and it did."""
+        if self._plate is None or self._motion is None or self.phase != "flight":
+            return None
+        # The gate may have let a frame or two pass that were taken after the impact.
+        start, end = self._sights[-1].time_s - 0.03, self._suspects[-1].time_s
+        time_s = impact_time(self._motion, self._plate, self.radius_m, start, end)
+        if time_s is None:
+            return None
+        return Anchor(time_s, self._motion.at(time_s)[0], self.config.anchor_m)
+
+    def _update(self) -> None:
+        newest = self._sights[-1].time_s
+        window = [s for s in self._sights if s.time_s >= newest - self.config.window_s - 1e-9]
+        found = self._explain(window, self.phase)
+        if found is None:  # one camera has been blind for a while: go on with what is known
+            return
+        if self._anchor is not None and self._anchor.time_s < window[0].time_s - self.config.window_s / 4:
+            self._anchor = None
+        if found[0] != self.phase:  # the window that speaks for the new phase is all there is of it
+            self._sights = window
+        self.phase, self._motion = found
+
+    def _explain(self, sights: Sequence[Sight], present: Phase) -> tuple[Phase, Motion] | None:
+        """The phase that explains sights best, with inertia, and the motion fitted under it."""
+        sigma = self.config.sigma_px
+        flight = fit_motion(sights, GRAVITY_IN_BASE, sigma, anchor=self._anchor)
+        plate = fit_motion(sights, NONE, sigma, anchor=self._anchor)
+        if flight is None or plate is None:
+            return None
+        # Positive: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
+        evidence = flight.chi_square - plate.chi_square
+        threshold = self.config.change_chi_square * (1 if present == "flight" else -1)
+        return ("plate", plate) if evidence > threshold else ("flight", flight)
+
+    def state(self, time_s: float) -> BallState | None:
+        """The ball at a time, or None while there is no track.
+
+        In flight the state is carried along the parabola, on the plate along a straight line. While one
+        camera is blind, a ball that can be lying on the plate is taken to do so.
+        """
+        motion = self._motion
+        if not np.isfinite(time_s):
+            return None
+        if motion is None or time_s - motion.reference_s > self.config.valid_s:
+            found = self._lying(time_s)
+            if found is not None:
+                return found
+        if motion is None or time_s - motion.reference_s > self.config.lost_s:
+            return None
+        age = time_s - motion.reference_s
+        ball, velocity = motion.at(time_s)
+        if self.config.estimator == "line" and self.phase == "flight":
+            ball, velocity = self._along_line(motion, time_s)
+        elif self._plate is not None and self.phase == "flight":
+            impact = impact_time(motion, self._plate, self.radius_m, motion.reference_s, time_s)
+            if impact is not None:
+                ball, velocity = across_impact(motion, self._plate, impact, time_s, self.config.restitution)
+        return BallState(
+            time_s=time_s,
+            ball_in_base=ball,
+            velocity_in_base=velocity,
+            covariance=motion.covariance_at(time_s),
+            age_s=age,
+            phase=self.phase,
+            sights=sum(s.time_s >= motion.reference_s - motion.span_s - 1e-9 for s in self._sights),
+            valid=age <= self.config.valid_s,
+        )
+
+    def _lying(self, time_s: float) -> BallState | None:
+        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate."""
+        if self._plate is None:
+            return None
+        fresh = [s for s in self._sights + self._suspects if time_s - s.time_s <= self.config.valid_s]
+        found = lying(sorted(fresh, key=lambda s: s.time_s), self._plate, time_s)
+        if found is None:
+            return None
+        spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
+        return BallState(
+            time_s, *found, spread, time_s - max(s.time_s for s in fresh), "plate", len(fresh), True
+        )
+
+    def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
+        """The paper's estimate: position from the parabola, velocity from a line, both then carried on."""
+        start = motion.reference_s - motion.span_s - 1e-9
+        window = [s for s in self._sights if s.time_s >= start]
+        line = fit_motion(window, NONE, self.config.sigma_px)
+        if line is None:
+            return motion.at(time_s)
+        tau = time_s - motion.reference_s
+        ball = motion.ball_in_base + line.velocity_in_base * tau + 0.5 * GRAVITY_IN_BASE * tau**2
+        return ball, line.velocity_in_base + GRAVITY_IN_BASE * tau
+
+    def predicted_px(self, time_s: float, camera: int) -> tuple[float, float] | None:
+        """Where a camera should see the ball at a time: the centre of the detector's region."""
+        state = self.state(time_s)
+        if state is None:
+            return None
+        x, y = self.rig[camera].project(state.ball_in_base)
+        return (float(x), float(y)) if np.isfinite((x, y)).all() else None
+
+    def arrival(self, height_m: float) -> Arrival | None:
+        """When and where the ball's centre sinks to a height, or None if it is not seen to fly.
+
+        By the parabola through the longest window up to now that one flight explains. Longer windows are more
+        certain, but may hold a ball that did not fly yet, and air bends long flights.
+        """
+        best = None
+        if self._motion is not None:
+            newest, window_s = self._history[-1].time_s, self.config.flight_proof_s
+            while window_s < 1.5 * self.config.flight_window_s:
+                sights = [s for s in self._history if s.time_s >= newest - window_s - 1e-9]
+                flight = fit_motion(sights, GRAVITY_IN_BASE, self.config.sigma_px)
+                if flight is None or flight.rms_px > self.config.flight_misfit * self.config.sigma_px:
+                    break
+                line = fit_motion(sights, NONE, self.config.sigma_px)
+                if line is None or line.chi_square < flight.chi_square:  # it rolls
+                    break
+                if flight.span_s > 0.7 * self.config.flight_proof_s:
+                    best = flight
+                window_s *= 1.5
+        return None if best is None else arrival_of(best, height_m, self.config.sigma_px)

@@ -1,0 +1,1 @@
+"""Pages and figures, made from result files alone."""

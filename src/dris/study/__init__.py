@@ -1,1 +1,0 @@
-"""Studies: many runs, scored alike, collected as files, and the pages made from those files."""

@@ -1,0 +1,94 @@
+"""The policies that ship: they load by name, say how they were made, and do what is written of them."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from dris.catching.baselines import SHIPPED
+from dris.catching.settings import ROBOT
+from dris.catching.task import CatchingTask
+from dris.cli.main import PAPER_RECIPE
+from dris.core.conditions import CONDITIONS
+from dris.evaluation.evaluate import evaluate
+from dris.evaluation.registry import agent_maker, policy_file
+from dris.learning.checkpoint import CheckpointError, load_checkpoint
+from dris.learning.config import LITERAL_PPO
+from dris.learning.load import load_policy
+
+RESULTS = Path(__file__).parents[2] / "results" / "policies"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_policy_says_how_it_was_made(name):
+    file = policy_file(name)
+    assert file.stat().st_size < 2_000_000
+    config = load_checkpoint(file, "policy").config
+    instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
+    encoder = "learned" if name == "e2e" else "frozen"
+    assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
+    literal = replace(PAPER_RECIPE, preset="robot", iterations=400, ppo=LITERAL_PPO)
+    made = literal if name == "dris-robot" else PAPER_RECIPE
+    config["ppo"] = asdict(
+        replace(made.ppo, **config["ppo"])
+    )  # values younger than the file are the recipe's
+    recipe = json.loads(json.dumps(asdict(made)))
+    free = {
+        "instances",
+        "seed",
+        "policy",
+        "threads",
+        "encoder_from",
+        "evaluate_every",
+        "evaluate_episodes",
+        "evaluate_on",
+    }
+    assert {k: v for k, v in config.items() if k not in free | {"contract"}} == {
+        k: v for k, v in recipe.items() if k not in free
+    }
+    assert config["policy"] == {**recipe["policy"], "encoder": encoder}
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"),
+    [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean"), ("dris-robot", "clean")],
+)
+def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
+    rows = [row for file in RESULTS.glob("*.json") for row in json.loads(file.read_text())]
+    written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))
+    make_task, make_agent = agent_maker(name)
+    score = evaluate(make_task, make_agent, CONDITIONS[condition], 1000, seed=4321)
+    # Other throws than those written of: four standard errors of the difference.
+    rate = written["success"]
+    error = (rate * (1 - rate) * (1 / 1000 + 1 / written["episodes"])) ** 0.5
+    assert score.success == pytest.approx(rate, abs=4 * error)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"max_tilt": 0.4}, "was trained with max_tilt = 0.25, this task has 0.4"),
+        ({"mount": "down"}, "was trained with mount = level, this task has down"),
+        ({"displacement_curve": "linear"}, "displacement_curve = square, this task has linear"),
+        ({"workspace_around": "start"}, "workspace_around = home, this task has start"),
+    ],
+)
+def test_a_policy_is_refused_where_its_actions_mean_something_else(changes, message):
+    with pytest.raises(CheckpointError, match=message):
+        load_policy(SHIPPED["dris-robot"], lambda: CatchingTask(replace(ROBOT, **changes)))
+
+
+def test_a_policy_may_be_tried_inside_other_limits_and_from_elsewhere():
+    for changes in ({"joint_speed": 1.0}, {"torque_rate": None}, {"start": "arrival"}, {"contact": "exact"}):
+        load_policy(SHIPPED["dris-robot"], lambda c=changes: CatchingTask(replace(ROBOT, **c)))
+
+
+def test_names_that_are_none_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="'dris-7' is neither a known name .*dris-200.*veltrack"):
+        policy_file("dris-7")
+    with pytest.raises(ValueError, match="not of a run"):
+        policy_file(str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="not finished"):
+        policy_file(str(tmp_path))

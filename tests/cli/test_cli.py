@@ -1,0 +1,211 @@
+"""The command, as a user calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fakes import LineTask
+from test_learning import tiny
+
+from dris.learning.trainer import Trainer
+
+ROOT = Path(__file__).parents[2]
+
+
+def dris(*arguments, ok=True):
+    out = subprocess.run(
+        [sys.executable, "-c", "from dris.cli.main import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    if ok:
+        assert out.returncode == 0, out.stderr
+    return out
+
+
+def task_file(folder, source):
+    """A file with the tests' tasks and one more."""
+    file = folder / "task.py"
+    file.write_text((ROOT / "tests" / "fakes.py").read_text() + source)
+    return file
+
+
+VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "released", "report")
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
+def test_help_explains_every_verb(verb):
+    assert "usage" in dris(*verb, "--help").stdout
+
+
+def test_check_passes_the_example():
+    out = dris("check", "examples/own_task.py:CraneTask").stdout
+    assert "14 of 14 promises kept" in out and "rope" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nonsense", "write package.module:Class"),
+        ("no.such.module:Task", "cannot import 'no.such.module'"),
+        ("missing.py:Task", "there is no file missing.py"),
+        ("examples/own_task.py:Crate", "has no Task 'Crate'; it has: CraneTask"),
+    ],
+)
+def test_check_says_what_is_wrong_with_a_name(name, message):
+    out = dris("check", name, ok=False)
+    assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("class Bad(", "cannot be imported: SyntaxError"),
+        ("from dris import Task\nclass Bad(Task): pass", "cannot be built without arguments"),
+        (
+            "from fakes import LineTask\nclass Bad(LineTask):\n def __init__(self, x): pass",
+            "without arguments",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_built_is_named(source, message, tmp_path):
+    file = tmp_path / "bad.py"
+    file.write_text(f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\n{source}\n")
+    out = dris("train", "--task", f"{file}:Bad", "--preset", "", "--out", tmp_path / "run", ok=False)
+    assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_number_that_is_none_ends_in_one_line(tmp_path):
+    file = task_file(
+        tmp_path,
+        """
+class Nan(LineTask):
+    def reward_terms(self):
+        return {"near": self.x * float("nan")}
+""",
+    )
+    small = ("--sets", 4, "--instances", 2, "--policy.encoder", "learned", "--out", tmp_path / "run")
+    out = dris("train", "--task", f"{file}:Nan", "--preset", "", *small, ok=False)
+    assert out.returncode == 2 and len(out.stderr.splitlines()) == 1
+    assert "reward of set 0" in out.stderr and "diverged-0.safetensors" in out.stderr
+
+
+def test_check_fails_a_broken_task(tmp_path):
+    broken = task_file(
+        tmp_path,
+        """
+class Idle(LineTask):
+    def __init__(self):
+        super().__init__()
+        self.domain = Domain({"gain": Range(1.0, 2.0, ""), "colour": Range(0.0, 1.0, "")})
+""",
+    )
+    out = dris("check", f"{broken}:Idle", ok=False)
+    assert out.returncode == 1 and "'colour' has no effect" in out.stdout
+
+
+def test_play_writes_a_video_and_a_picture(tmp_path):
+    import imageio.v2 as imageio
+    from imageio_ffmpeg import count_frames_and_secs
+
+    out = dris("play", "--policy", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
+    assert "of the set caught" in out.stdout
+    picture = imageio.imread(tmp_path / "still-released-n5-1.png")
+    assert picture.shape == (720, 1440, 3) and picture.std() > 20
+    orange = (picture[..., 0] > 200) & (picture[..., 1].astype(int) - picture[..., 2] > 60)
+    assert orange.sum() > 200  # balls are to be seen
+    first, last = picture[:360, :480].astype(int), picture[360:, 960:].astype(int)
+    assert np.abs(first - last).mean() > 0.2  # something happens
+    frames, seconds = count_frames_and_secs(str(tmp_path / "still-released-n5-1.mp4"))
+    assert frames == 126 and seconds == pytest.approx(126 / 25, abs=0.05)  # the last one for a second
+
+
+def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
+    out = dris("play", "--policy", "dris-robot", "--instances", 1, "--out", tmp_path)
+    assert "dris-robot, preset 'robot', N = 1" in out.stdout
+    other = dris("play", "--policy", "dris-robot", "--preset", "released", "--out", tmp_path, ok=False)
+    assert other.returncode == 2 and "was trained with" in other.stderr and "Traceback" not in other.stderr
+    list(Trainer(LineTask, tiny(), tmp_path / "line").run())
+    refused = dris("play", "--policy", tmp_path / "line", "--out", tmp_path, ok=False)
+    assert refused.returncode == 2 and "does not fit" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_evaluate_tells_success_at_both_speeds(tmp_path):
+    file, named = tmp_path / "scores.json", ("clean", "correlated-2", "dropout-40")
+    out = dris("evaluate", "still", "veltrack", "--conditions", *named, "--episodes", 200, "--json", file)
+    rows = json.loads(file.read_text())
+    assert [(r["policy"], r["condition"]) for r in rows] == [
+        (p, c) for p in ("still", "veltrack") for c in named
+    ]
+    for row, line in zip(rows, out.stdout.splitlines(), strict=True):
+        assert {"policy", "condition", "seed", "episodes", "success", "low", "high", "reward"} < row.keys()
+        assert 0 <= row["low"] <= row["success"] <= row["success_0.2"] <= 1
+        assert f"at 0.2 m/s {row['success_0.2']:.3f}" in line and f"reward {row['reward']:.3f}" in line
+    still = rows[0]
+    # Some balls roll at 0.1 to 0.2 m/s; who stands still sees nothing, so nothing changes what it does.
+    assert 0 < still["success"] < still["success_0.2"]
+    assert all(r["success"] == still["success"] and r["reward"] == still["reward"] for r in rows[:3])
+    assert len({r["reward"] for r in rows[3:]}) == 3
+
+
+def test_bench_writes_ratios_by_instances(tmp_path):
+    file = tmp_path / "bench.json"
+    out = dris("bench", "world", "--sets", 16, "--instances", 1, 20, "--repeats", 2, "--json", file)
+    result = json.loads(file.read_text())
+    assert set(result["ratio_to_mujoco"]) == {"1", "20"}
+    assert "mujoco" in out.stdout
+    for rows in result["worlds"].values():
+        assert 0.3 <= rows["20"]["touched"] <= 1.0  # every world really has balls meet the plate
+        assert rows["20"]["instance_seconds_per_second"] > 0
+    # A ratio in one run, with a wide margin: full size gives hundreds.
+    assert result["ratio_to_mujoco"]["20"] > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("evaluate",), "name at least one of policies"),
+        (("evaluate", "still", "--episodes", 0), "episodes must be at least 1"),
+        (("evaluate", "still", "--drive", "fci"), "add --world twin"),
+        (
+            ("evaluate", "still", "--world", "twin", "--conditions", "delay-20"),
+            "take --world training or physx",
+        ),
+        (("train", "--noise", "nan"), "noise must be 0 or more"),
+        (("train", "--noise", -1), "noise must be 0 or more"),
+        (("train", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),
+        (("train", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
+        (
+            ("train", "--task", "examples/own_task.py:CraneTask"),
+            "no preset 'released'; known: none, or --preset",
+        ),
+        (("evaluate", "still", "--json", "results"), "ends in .json"),
+        (("evaluate", "still", "--json", "config.json"), "none of config.json"),
+        (("evaluate", "still", "--seed", -1), "seed must lie in"),
+        (("evaluate", "still", "--conditions"), "name at least one of conditions"),
+        (("report", "nowhere"), "there is no folder nowhere"),
+        (("report", "results"), "neither a run (it has no config.json"),
+        (("report", "results/paper", "--out", "README.md"), "is a file: name a folder"),
+        (("study", "paper", "--quick", "--ray", "localhost:1"), "no Ray cluster answers at localhost:1"),
+        (("play", "--out", "README.md"), "--out README.md is a file"),
+        (("trials", "--policies", "still", "still"), "name each policy once"),
+        (("trials", "--sight", "perfect", "--films"), "show what cameras see"),
+        (("trials", "--workers", 0), "workers must be at least 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_work(arguments, message, tmp_path):
+    refused = dris(*arguments, ok=False)
+    said = " ".join((refused.stderr + refused.stdout).replace("│", " ").split())  # out of tyro's box
+    assert refused.returncode == 2 and message in said
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_missing_extra_is_named():
+    from dris.core.validation import check_extra
+
+    check_extra("json", "none")
+    with pytest.raises(ImportError, match=r"this needs no_such_module: pip install 'dris\[eyes\]'"):
+        check_extra("no_such_module", "eyes")

@@ -1,0 +1,175 @@
+"""The conformance test passes good tasks and names what bad ones break."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from fakes import LineTask
+
+from dris import Domain, Range, check_task
+from dris.catching.task import CatchingTask
+from dris.core.check import audit
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from own_task import CraneTask  # noqa: E402
+
+
+@pytest.mark.parametrize("make", [LineTask, CraneTask, CatchingTask, lambda: Ending()])
+def test_good_tasks_keep_all_promises(make):
+    assert [v for v in check_task(make) if v.problem] == []
+
+
+def test_every_catching_parameter_matters():
+    assert min(audit(CatchingTask).values()) > 1.0
+
+
+class Idle(LineTask):
+    """Has a parameter nobody reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.domain = Domain({"gain": Range(1.0, 2.0, ""), "colour": Range(0.0, 1.0, "")})
+
+
+class Coupled(LineTask):
+    """Instances feel the set's mean."""
+
+    def advance(self, command, duration_s):
+        super().advance(command, duration_s)
+        self.x = self.x + 0.01 * self.x.mean(dim=1, keepdim=True) * self.gain.mean(dim=1, keepdim=True)
+
+
+class Scattered(LineTask):
+    """Instances start apart."""
+
+    def begin(self, sets, parameters, draws):
+        super().begin(sets, parameters, draws)
+        self.x[sets] = draws.uniform(self.x.shape[1])
+
+
+class Careless(LineTask):
+    """Draws from the global generator."""
+
+    def begin(self, sets, parameters, draws):
+        super().begin(sets, parameters, draws)
+        self.x[sets] = torch.rand(1).expand(len(sets), self.x.shape[1])
+
+
+class Sharing(LineTask):
+    """Hands out its own memory."""
+
+    def allocate(self, sets, instances):
+        super().allocate(sets, instances)
+        self.memory = torch.zeros(sets, instances, 2)
+
+    def states(self):
+        self.memory[..., 0] = self.x
+        return self.memory
+
+
+class Crude(LineTask):
+    """One Euler step whatever the duration."""
+
+    def advance(self, command, duration_s):
+        self.x = self.x + self.gain * command * duration_s - 3.0 * duration_s * self.x
+
+
+class Comparing(LineTask):
+    """The reward of an instance depends on the others."""
+
+    def reward_terms(self):
+        return {"near": -(self.x - self.x.mean(dim=1, keepdim=True)).abs()}
+
+
+class Precise(LineTask):
+    def states(self):
+        return super().states().double()
+
+
+class Silent(LineTask):
+    def reward_terms(self):
+        return {}
+
+
+class Nameless(LineTask):
+    """Forgets an attribute."""
+
+    def __init__(self):
+        super().__init__()
+        del self.domain
+
+
+class Overwriting(LineTask):
+    """A partial begin changes every set's physics."""
+
+    def begin(self, sets, parameters, draws):
+        super().begin(sets, parameters, draws)
+        self.gain[:] = self.gain[sets[:1]]
+
+
+class Remembering(LineTask):
+    """Hidden state survives the episode."""
+
+    def allocate(self, sets, instances):
+        super().allocate(sets, instances)
+        self.wear = torch.zeros(sets, 1)
+
+    def advance(self, command, duration_s):
+        self.wear = self.wear + command * duration_s
+        super().advance(command + self.wear, duration_s)
+
+
+class Numb(LineTask):
+    def command(self, action):
+        return 0.0 * action + 0.1, torch.zeros(len(action), dtype=torch.bool)
+
+
+class Leaking(LineTask):
+    """The condition tells the set's mean."""
+
+    condition_size = 1
+
+    def condition(self):
+        return self.gain.mean(dim=1, keepdim=True)
+
+
+class Ending(LineTask):
+    """A valid task whose sets end at different times."""
+
+    horizon = 12
+
+    def terminated(self):
+        return (self.x.abs() > 1.1).any(dim=1)
+
+
+class Misshapen(LineTask):
+    def success(self):
+        return self.x[:, 0].abs() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "promise", "words"),
+    [
+        (Idle, "every parameter has an effect", "'colour' has no effect"),
+        (Coupled, "an instance does not depend on the others", "40 instances"),
+        (Scattered, "all instances start alike", "differ between instances"),
+        (Careless, "the same seed gives the same bits", "two runs differ"),
+        (Sharing, "nothing returned is reused", "own memory"),
+        (Crude, "a step can be cut", "noise deviations"),
+        (Comparing, "an instance does not depend on the others", "rewards of instance 0"),
+        (Precise, "sizes are as declared", r"states\(\) is torch.float64"),
+        (Silent, "sizes are as declared", "at least one term"),
+        (Nameless, "it can be built and begun", "has no domain"),
+        (Overwriting, "a partial reset leaves the others alone", "what becomes of sets 0 and 2"),
+        (Remembering, "an episode leaves nothing behind", "second episode"),
+        (Numb, "actions have an effect", "opposite actions"),
+        (Leaking, "an instance does not depend on the others", "instance 0"),
+        (Misshapen, "sizes are as declared", r"success\(\) has shape"),
+    ],
+)
+def test_broken_tasks_are_told_what_they_break(make, promise, words):
+    problems = {v.promise: v.problem for v in check_task(make) if v.problem}
+    assert promise in problems
+    assert re.search(words, problems[promise])

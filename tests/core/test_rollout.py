@@ -1,0 +1,86 @@
+"""Evaluation: conditions do what they say, and the worst case is the worst."""
+
+import pytest
+import torch
+from fakes import LineTask
+
+from dris.core.conditions import CONDITIONS, Condition
+from dris.evaluation.evaluate import evaluate, worst_case
+
+
+def test_conditions_do_what_they_say():
+    zero = lambda task, sets: lambda observation: torch.zeros(sets, 1)  # noqa: E731
+    clean = evaluate(LineTask, zero, CONDITIONS["clean"], 500)
+    assert clean.episodes == 500
+    again = evaluate(LineTask, zero, CONDITIONS["clean"], 500)
+    assert clean == again
+    # Standing still, x is uniform in [-1, 1]: half of them within 0.5, mean reward 0.25 - 0.5.
+    assert clean.success == pytest.approx(0.5, abs=0.07) and clean.reward == pytest.approx(-0.25, abs=0.04)
+    seen = []
+    evaluate(
+        LineTask, lambda t, n: lambda o: seen.append(o.states) or torch.zeros(n, 1), Condition(noise=3.0), 500
+    )
+    drift = torch.stack(seen)[..., 0].std(dim=0).mean()
+    assert float(drift) == pytest.approx(0.3, rel=0.15)
+    with pytest.raises(KeyError, match="restitution"):
+        evaluate(LineTask, zero, CONDITIONS["restitution"], 5)
+
+
+def test_the_worst_case_is_found_on_the_grid():
+    # A velocity of 0.5 for 0.4 s moves x, uniform in [-1, 1], by 0.4 times the gain: |x| < 0.5 in the end
+    # for x in (-0.5 - 0.4 g, 0.5 - 0.4 g), cut at -1: 1/2 of them for g = 1, less for more.
+    push = lambda task, sets: lambda observation: torch.full((sets, 1), 0.5)  # noqa: E731
+    score, point = worst_case(LineTask, push, 2000)
+    assert point == {"gain": 2.0}
+    assert score.success == pytest.approx((0.5 - 0.8 + 1.0) / 2, abs=0.04)
+    with pytest.raises(ValueError, match="LineTask has no values to change, asked for speed"):
+        evaluate(LineTask, push, Condition(task=(("speed", 1.0),)), 5)
+
+
+def watch(condition, episodes=4000):
+    """Observations [T, E] of x by an agent that stands still, and the score."""
+    seen = []
+    score = evaluate(
+        LineTask, lambda t, n: lambda o: seen.append(o.states) or torch.zeros(n, 1), condition, episodes
+    )
+    return torch.stack(seen)[..., 0, 0], score
+
+
+def test_correlated_conditions_have_the_noise_of_theirs_and_keep_it():
+    true, _ = watch(CONDITIONS["clean"])
+    for k in (1, 2, 3, 4):
+        seen, _ = watch(CONDITIONS[f"correlated-{k}"])
+        error = seen - true
+        assert float(error.std()) == pytest.approx(0.1 * k, rel=0.03)
+        assert float(torch.corrcoef(error[:2])[0, 1]) == pytest.approx(0.8, abs=4 * 0.36 / 4000**0.5)
+        white, _ = watch(CONDITIONS[f"noise-{k}"])
+        assert torch.equal(seen[0], white[0]) and not torch.equal(seen[1], white[1])
+
+
+@pytest.mark.parametrize("percent", [20, 40])
+def test_dropout_conditions_miss_what_they_say(percent):
+    """Half of the way to the left at each step: an x that did not change was not seen."""
+    seen = []
+    evaluate(
+        LineTask,
+        lambda t, n: lambda o: seen.append(o.states[:, 0, 0]) or torch.full((n, 1), -0.5),
+        CONDITIONS[f"dropout-{percent}"],
+        4000,
+    )
+    missed = torch.stack([a == b for a, b in zip(seen, seen[1:], strict=False)]).float().mean()
+    share = percent / 100
+    assert float(missed) == pytest.approx(share, abs=4 * (share * (1 - share) / 12_000) ** 0.5)
+
+
+def test_a_task_s_other_successes_are_told_beside_its_own():
+    class Graded(LineTask):
+        def other_successes(self):
+            return {"success_wide": self.x.abs() < 0.75, "success_none": self.x.abs() < 0.0}
+
+    _, plain = watch(CONDITIONS["clean"])
+    assert plain.other_successes == {}
+    score = evaluate(Graded, lambda t, n: lambda o: torch.zeros(n, 1), CONDITIONS["clean"], 4000)
+    assert (score.success, score.reward) == (plain.success, plain.reward)
+    # Standing still, x is uniform in [-1, 1]: three quarters lie within 0.75.
+    assert score.other_successes["success_wide"] == pytest.approx(0.75, abs=4 * (0.1875 / 4000) ** 0.5)
+    assert score.other_successes["success_none"] == 0.0

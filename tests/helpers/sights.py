@@ -1,0 +1,48 @@
+"""Sights worked out by hand: pinhole projections of points and parabolas, for the tests of the eyes."""
+
+import numpy as np
+
+from dris.perception.camera import laboratory_rig
+from dris.perception.triangulate import sight_through
+
+G = 9.81
+RIG = laboratory_rig()
+PLAIN = laboratory_rig(distortion=(0.0,) * 5)
+NEAR_PLATE = np.array([0.69, 0.0, 0.75])
+
+
+def pinhole(camera, point):
+    """Where a camera without a lens sees a point, written out."""
+    right, down, ahead = camera.camera_to_base[:3, :3].T
+    offset = point - camera.camera_to_base[:3, 3]
+    depth = ahead @ offset
+    return (
+        camera.centre_px[0] + camera.focal_px[0] * (right @ offset) / depth,
+        camera.centre_px[1] + camera.focal_px[1] * (down @ offset) / depth,
+    )
+
+
+def exact_sight(rig, time_s, camera, point, noise_px=(0.0, 0.0)):
+    """The sight of a point, without ball or lens."""
+    model = rig[camera]
+    x, y = np.add(pinhole(model, point), noise_px)
+    return sight_through(
+        time_s,
+        camera,
+        model,
+        ((x - model.centre_px[0]) / model.focal_px[0], (y - model.centre_px[1]) / model.focal_px[1]),
+    )
+
+
+def parabola(start, velocity, t):
+    return np.asarray(start) + np.asarray(velocity) * t - np.array([0, 0, 0.5 * G * t * t])
+
+
+def throw_sights(rig, start, velocity, times, offset_s=0.005, sigma_px=0.0, generator=None):
+    sights = []
+    for t in times:
+        for camera in (0, 1):
+            noise = generator.normal(0, sigma_px, 2) if generator is not None else (0, 0)
+            at = t + camera * offset_s
+            sights.append(exact_sight(rig, at, camera, parabola(start, velocity, at), noise))
+    return sights

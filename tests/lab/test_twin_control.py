@@ -1,0 +1,418 @@
+"""The twin's control path, cameras and edges, against the training world's meaning of an action.
+
+Longer than other files: all its tests share the twin, policies and recorded trials that it sets up.
+"""
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from dris import Env, EnvConfig
+from dris.catching.baselines import still
+from dris.catching.control import Controller, decode, tilt_of
+from dris.catching.kinematics import Kinematics, rotation_of_tilt
+from dris.catching.settings import PRESETS, TEXT, CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.core.conditions import CONDITIONS
+from dris.core.rollout import Outcomes, run_episodes
+from dris.evaluation.registry import agent_maker
+from dris.lab import compare
+from dris.lab.cameras import CAMERAS, CameraConfig
+from dris.lab.drives import drive
+from dris.lab.launch import RAMP_RADII, Drop, Placed, Ramp, Scene, Throw
+from dris.lab.model import LabConfig
+from dris.lab.objects import BALLS, THINGS, thing
+from dris.lab.trial import PerfectSight, is_settled, make_player, run_trial
+from dris.lab.twin import Twin, TwinConfig
+
+TASK = CatchingConfig()
+IDEAL = drive("ideal")  # what the training world has
+STILL = (TEXT, lambda: still(CatchingTask(TEXT), 1))  # from home, where the text's policies begin
+both_tasks = pytest.mark.parametrize("task", [TASK, TEXT], ids=["released", "paper"])
+
+
+def scene(task=TASK, thing=BALLS["foam"]):
+    return Scene(LabConfig(), thing, Kinematics(task.home, task.mount))
+
+
+# Control
+
+
+@both_tasks
+def test_actions_mean_what_they_mean_in_training(task):
+    task = CatchingTask(task)
+    actions = np.random.default_rng(0).uniform(-1.2, 1.2, (50, 5))
+    for action in actions:
+        displacement, tilt, limited = decode(task.config, action)
+        bounded = torch.tensor(action, dtype=torch.float32).clamp(-1, 1)[None]
+        expected, expected_tilt, cut = task.decode(bounded)
+        np.testing.assert_allclose(displacement, expected[0], atol=1e-6)
+        np.testing.assert_allclose(tilt, expected_tilt[0], atol=1e-6)
+        assert limited == (bool(cut) or bool((np.abs(action) > 1).any()))
+
+
+@pytest.mark.parametrize("joint_speed", [None, 0.5])
+@both_tasks
+def test_the_control_path_sees_and_commands_as_the_training_world(task, joint_speed):
+    task = CatchingTask(replace(task, joint_speed=joint_speed))
+    env = Env(task, EnvConfig(sets=20, instances=1, seed=5))
+    seen = env.reset()
+    action = torch.rand(20, 5, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    command, _ = task.command(action)
+    kinematics = Kinematics(task.config.home, task.config.mount)
+    for k in range(20):
+        held = {}
+
+        def agent(observation, k=k, held=held):
+            held["seen"] = observation
+            return action[k : k + 1]
+
+        controller = Controller(agent, task.config, lambda: 0.0)
+        world = task.world
+        decision = controller.step(
+            world.pos[k, 0].double().numpy(), world.vel[k, 0].double().numpy(), world.q[k].double().numpy()
+        )
+        np.testing.assert_allclose(held["seen"].states[0], seen.states[k], atol=1e-5)
+        np.testing.assert_allclose(held["seen"].condition[0], seen.condition[k], atol=1e-5)
+        # Two solvers, one pose.
+        (at, turned), (wished, wished_turned) = (
+            kinematics.plate(decision.joints),
+            kinematics.plate(command[k].double().numpy()),
+        )
+        np.testing.assert_allclose(at, wished, atol=0.01)
+        assert turned[:, 2] @ wished_turned[:, 2] > math.cos(0.03)
+
+
+@pytest.mark.parametrize("bearing", [0.0, 1.0, -1.5])
+def test_the_workspace_about_the_start_stands_where_the_first_step_saw_the_plate(bearing):
+    """Asked for 0.1 m more along x of the motion frame, 0.1 m from the start: it is cut at 0.15 m."""
+    kinematics = Kinematics()
+    start = kinematics.home_position + [0.05, -0.05, 0.02]
+    ahead = np.array([math.cos(bearing), math.sin(bearing), 0.0])
+    ball = start + 0.1 * ahead + [0.0, 0.0, 0.6]
+    controller = Controller(lambda observation: torch.tensor([[1.0, 0, 0, 0, 0]]), TASK, lambda: 0.0)
+
+    def joints(place):
+        q = kinematics.home
+        for _ in range(3):  # the pull to where a search starts lets go
+            q, _ = kinematics.solve(place, np.zeros(2), q, iterations=60)
+        return q
+
+    for moved, asked, cut in ((0.0, 0.1, False), (0.04, 0.14, False), (0.1, 0.15, True)):
+        decision = controller.step(ball, np.array([0, 0, -5.0]), joints(start + moved * ahead))
+        at, _ = kinematics.plate(decision.joints)
+        np.testing.assert_allclose(at, start + asked * ahead, atol=0.006)  # what the solver tolerates
+        assert decision.limited == cut
+
+
+def test_steps_are_due_every_twentieth_of_a_second_of_the_clock_handed_in():
+    now = 7.3
+    controller = Controller(lambda observation: torch.zeros(1, 5), TASK, lambda: now)
+    taken = []
+    for tick in range(121):
+        now = 7.3 + tick * 0.001
+        if controller.due():
+            controller.step(np.array([0.7, 0.1, 0.8]), np.zeros(3), np.array(TASK.home))
+            taken.append(tick)
+    assert taken == [0, 50, 100]
+
+
+@both_tasks
+def test_inverse_kinematics_reaches_what_a_step_asks_for_inside_the_limits(task):
+    kinematics, generator = Kinematics(task.home, task.mount), np.random.default_rng(0)
+    # Half the workspace; from home, its far corners need the elbow to swing past a joint's limit.
+    low, high = 0.5 * np.array(task.workspace_low), 0.5 * np.array(task.workspace_high)
+    reached = 0
+    for _ in range(100):
+        position = kinematics.home_position + generator.uniform(low, high)
+        angle = generator.uniform(0, 2 * math.pi)
+        tilt = task.max_tilt * math.sqrt(generator.uniform()) * np.array([math.cos(angle), math.sin(angle)])
+        q, found = kinematics.solve(position, tilt, kinematics.home, iterations=60)
+        assert (q >= kinematics.low).all() and (q <= kinematics.high).all()
+        if found:
+            at, rotation = kinematics.plate(q)
+            assert np.linalg.norm(at - position) <= 0.005
+            np.testing.assert_allclose(tilt_of(rotation[:, 2]), tilt, atol=0.021)
+        reached += found
+    assert reached >= 95
+
+
+def test_tilts_follow_rodrigues():
+    rotation = rotation_of_tilt(np.array([0.3 * math.cos(1.0), 0.3 * math.sin(1.0)]))
+    # n = (sin a sin b, -cos a sin b, cos b)
+    expected = [math.sin(1.0) * math.sin(0.3), -math.cos(1.0) * math.sin(0.3), math.cos(0.3)]
+    np.testing.assert_allclose(rotation[:, 2], expected, atol=1e-12)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
+
+
+def test_the_law_drives_no_faster_than_its_share_of_the_speed_limits():
+    home = np.array(TASK.home)
+    for share, low, high in ((0.3, 0.27, 0.33), (None, 1.0, 10.0)):
+        # Soft gains: the torque rate then hardly matters, and K e = D dq settles at the share.
+        soft = TwinConfig(stiffness=(300.0,) * 7, damping=(60.0,) * 7, torque_rate=None, joint_speed=share)
+        twin = Twin(soft)
+        twin.reset(BALLS["foam"], Drop(1.5, offset=(0.5, 0.5)), 0)
+        twin.set_reference(home + [1.2, 0, 0, 0, 0, 0, 0])
+        twin.advance(300)
+        assert low <= twin.speed_share <= high
+
+
+def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
+    robot = CatchingTask.from_preset("robot").config
+    assert drive("fci", robot).stiffness == drive("jumping", robot).stiffness == robot.stiffness
+    assert drive("fci", robot).joint_speed == 0.9
+    assert drive("ideal", robot).torque_rate == 1000.0 and drive("ideal", TASK).torque_rate is None
+    # Fitted gains are for the stiff ones of the text; soft ones stay, inside the limits.
+    assert drive("identified", robot) == drive("fci", robot)
+    assert drive("identified", TEXT).stiffness != TEXT.stiffness == drive("fci", TEXT).stiffness
+    soft = drive("identified", TASK)
+    assert (soft.stiffness, soft.damping) == (TASK.stiffness, TASK.damping)
+    assert (soft.joint_speed, soft.governor) == (0.95, 0.9) and drive("fci", TASK).governor is None
+    with pytest.raises(ValueError, match="no drive 'magic'; known: ideal, jumping, fci, identified"):
+        drive("magic")
+
+
+def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
+    result = compare.evaluate_in_twin(*agent_maker("dris-robot"), CONDITIONS["clean"], episodes=12)
+    training = result.training.success["success"].bool().tolist()
+    assert sum(training) >= 7 and sum(result.kept) >= 7  # of a policy that catches four of five
+    assert sum(a == b for a, b in zip(training, result.kept, strict=True)) >= 10
+    chance = compare.evaluate_in_twin(*agent_maker("random"), CONDITIONS["clean"], episodes=4)
+    assert sum(chance.kept) == float(chance.twin.success["success"].sum()) == 0
+
+
+def test_on_the_trainings_throws_both_worlds_judge_alike():
+    stays = compare.evaluate_in_twin(*agent_maker("still"), CONDITIONS["clean"], episodes=12)
+    alone = run_episodes(*agent_maker("still"), CONDITIONS["clean"], 12)
+    assert torch.equal(stays.training.success["success"], alone.success["success"])
+    assert list(stays.twin.success) == ["success", "success_0.2"]
+    # The same balls meet the same plate; soft contact without a threshold changes who keeps still, not the sum.
+    assert float(stays.twin.reward.mean()) == pytest.approx(float(alone.reward.mean()), abs=0.2)
+
+
+def outcomes(*success):
+    caught = torch.tensor(success)
+    return Outcomes({"success": caught, "success_0.2": caught}, torch.zeros(len(success)))
+
+
+def test_a_row_tells_what_stands_beside_the_twins_rates():
+    row = compare.Comparison(
+        outcomes(True, True, False), outcomes(True, False, False), (True, True, False), (0.9, 1.1, 2.0)
+    ).row("clean", 5)
+    assert row["success"] == row["success_0.2"] == pytest.approx(1 / 3)
+    assert row["training_success"] == pytest.approx(2 / 3)
+    assert row["same_outcome"] == pytest.approx(2 / 3) and row["on_plate"] == pytest.approx(2 / 3)
+    assert row["on_plate_within_speed_limits"] == pytest.approx(1 / 3)
+
+
+def test_the_twin_pays_for_a_state_as_the_training_does():
+    """A ball that lies 5 cm from the centre of a level plate, and one that lies beside it."""
+    rubber = BALLS["rubber"]
+    for x, expected in ((0.05, 1.0), (0.15, 0.0)):  # slow balls earn 1, lost ones lose 1
+        twin = Twin(IDEAL)
+        plate = twin.reset(rubber, Placed((2.0, 0.0, 1.0), (0.0, 0.0, 0.0)), 0).plate_position
+        placed = (plate[0] + x, plate[1], plate[2] + rubber.radius)
+        state = twin.reset(rubber, Placed(placed, (0.0, 0.0, 0.0)), 0)
+        trial = SimpleNamespace(states=[state] * 21)
+        success, reward = compare.judge(trial, rubber, CatchingTask())
+        assert reward == pytest.approx(expected) and success["success"] == success["success_0.2"] == (x < 0.1)
+        rolling = replace(state, thing_velocity=np.array([0.15, 0.0, 0.0]))
+        success, reward = compare.judge(SimpleNamespace(states=[rolling] * 21), rubber, CatchingTask())
+        assert reward == pytest.approx(expected - 0.5 + 0.5 * math.exp(-(0.6**2)))
+        assert not success["success"] and success["success_0.2"] == (x < 0.1)
+
+
+def test_execution_error_reaches_the_twins_references():
+    sent = []
+
+    class Listening(Twin):
+        def set_reference(self, q):
+            sent.append(q)
+            super().set_reference(q)
+
+    drop, ideal = Drop(0.3), drive("ideal", TEXT)  # from home: an approach sends references, too
+    trials = [
+        run_trial(STILL, BALLS["foam"], drop, 0, Listening(ideal), duration_s=0.2, execution_error=width)
+        for width in (0.0, 0.05)
+    ]
+    errors = np.array(sent[4:]) - [decision.joints for decision in trials[1].decisions]
+    np.testing.assert_array_equal(sent[:4], [decision.joints for decision in trials[0].decisions])
+    assert 0.03 < np.abs(errors).max() <= 0.05 and np.abs(errors.mean()) < 0.02
+
+
+def test_the_twin_knows_noise_execution_error_and_other_balls():
+    makers = agent_maker("still")
+    row = compare.score_in_twin(*makers, "restitution", 2, 5, "fci")
+    assert (row["world"], row["drive"], row["condition"], row["episodes"]) == (
+        "twin",
+        "fci",
+        "restitution",
+        2,
+    )
+    balls = [
+        ball.restitution
+        for ball, _ in compare.training_starts(CatchingTask(), CONDITIONS["restitution"], 20, 5)
+    ]
+    assert min(balls) >= 0.45 and max(balls) <= 0.5  # 0.7 to 0.8, averaged with the plate's 0.2
+    for name in ("worst-case", "ramp-1.3", "delay-20", "dropout-20", "correlated-2"):
+        with pytest.raises(
+            ValueError, match=f"execution and restitution, not '{name}': take --world training"
+        ):
+            compare.score_in_twin(*makers, name, 2, 5, "fci")
+
+
+def test_a_throw_from_below_the_plate_is_not_lost_before_it_came():
+    """Released 0.2 m below the plate, it rises first; the trial ends when it has fallen, not at once."""
+    twin = Twin(drive("ideal", TEXT))
+    trial = run_trial(STILL, BALLS["rubber"], Throw(spawn_height=(-0.2, -0.2)), 0, twin, duration_s=1.0)
+    assert trial.began and not trial.caught and trial.lost_s > 0.1
+
+
+def test_what_is_seen_decides_what_is_caught():
+    player, twin = make_player("dris-robot", 1.0), Twin(drive("ideal", PRESETS["robot"]))
+
+    class Askew(PerfectSight):
+        def ball(self, twin):
+            position, velocity = super().ball(twin)
+            return position + [0.0, 0.25, 0.0], velocity
+
+    drop = Drop(1.2, offset=(0.03, 0.02))
+    straight = run_trial(player, BALLS["foam"], drop, 0, twin, duration_s=1.0)
+    assert straight.caught and straight.position_error == straight.velocity_error == 0
+    askew = run_trial(player, BALLS["foam"], drop, 0, twin, Askew(), duration_s=1.0)
+    assert not askew.caught and askew.position_error == pytest.approx(0.25)
+
+
+def test_a_trial_has_the_robot_of_its_policy():
+    """Nothing else says that a policy for one mount acts on another."""
+    placed = Placed((0.68, 0.0, 0.59), (0, 0, 0))  # on the plate of the level hand
+    assert run_trial(STILL, THINGS["cube"], placed, 0, duration_s=0.2).caught
+    with pytest.raises(ValueError, match="holds its plate 'down', the policy was trained with 'level'"):
+        run_trial(STILL, THINGS["cube"], placed, 0, Twin(), duration_s=0.2)
+
+
+def test_sight_has_the_noise_asked_for():
+    twin = Twin(IDEAL)
+    state = twin.reset(BALLS["foam"], Drop(1.2), 0)
+    sight = PerfectSight(noise=2.0, seed=1)
+    seen = [sight.ball(twin) for _ in range(400)]
+    position, velocity = (np.array(part) for part in zip(*seen, strict=True))
+    # 2 sigma: 2 cm and 10 cm/s; 1200 numbers know their spread to 2 %
+    assert (position - state.thing_position).std() == pytest.approx(0.02, rel=0.1)
+    assert (velocity - state.thing_velocity).std() == pytest.approx(0.1, rel=0.1)
+
+
+def test_a_trial_begins_as_long_before_the_arrival_as_the_policy_was_trained():
+    for lead in (0.1, 0.25):
+        player = (replace(TEXT, lead_s=(lead - 0.02, lead + 0.02)), STILL[1])
+        twin = Twin(drive("ideal", TEXT))
+        trial = run_trial(player, BALLS["rubber"], Drop(1.0), 0, twin, duration_s=1.0)
+        fall = math.sqrt(2 * 1.0 / 9.81)
+        assert trial.states[0].time_s == pytest.approx(fall - lead, abs=0.006)
+
+
+def test_settled_asks_for_the_disc_that_training_asks_for():
+    twin = Twin(IDEAL)
+    home = Kinematics().home_position
+    cube = THINGS["cube"]
+    for corner, settled in ((0.07, True), (0.10, False)):  # 0.10 m and 0.14 m from the middle, of 0.12 m
+        place = home + [corner, corner, 0.02]
+        state = twin.reset(cube, Placed(tuple(place), (0, 0, 0)), 0)
+        assert state.on_plate(cube.reach) and is_settled(state, cube, TASK) == settled
+
+
+def test_nothing_seen_is_no_trial():
+    class Blind(PerfectSight):
+        def ball(self, twin):
+            return None
+
+    trial = run_trial("still", BALLS["foam"], Drop(0.3), 0, Twin(IDEAL), Blind(), duration_s=1.0)
+    assert not trial.began and not trial.caught and trial.decisions == [] and trial.position_error is None
+
+
+def test_a_trial_tells_what_happened():
+    lost = run_trial(STILL, BALLS["rubber"], Drop(0.5, offset=(0.11, 0.0)), 0, duration_s=1.0)
+    assert not lost.caught and lost.lost_s is not None
+    caught = run_trial(STILL, THINGS["cube"], Placed((0.68, 0.0, 0.59), (0, 0, 0)), 0, duration_s=1.0)
+    assert caught.caught and caught.settled and caught.lost_s is None
+    assert len(caught.decisions) == 20 and len(caught.states) == 21
+
+
+# Cameras
+
+
+@both_tasks
+def test_cameras_hold_ramp_and_workspace_in_view(task):
+    there = scene(task)
+    points = [
+        there.plate + np.array([x, y, z])
+        for x in (task.workspace_low[0], task.workspace_high[0])
+        for y in (task.workspace_low[1], task.workspace_high[1])
+        for z in (task.workspace_low[2], task.workspace_high[2])
+    ]
+    points += [np.array(Ramp(r).shape(there).end) for r in RAMP_RADII]
+    for camera in CAMERAS:
+        pixels = camera.project(np.array(points))
+        assert (pixels > 0).all() and (pixels < [camera.width - 1, camera.height - 1]).all()
+
+
+def test_pictures_agree_with_the_projection():
+    script = """
+import numpy as np
+from dris.lab.launch import Placed
+from dris.lab.objects import BALLS
+from dris.lab.twin import Twin
+twin = Twin()
+for place in ((0.9, 0.2, 0.9), (0.5, -0.3, 1.3)):
+    state = twin.reset(BALLS["ping-pong"], Placed(place, (0, 0, 0)), 0)
+    for camera in twin.config.lab.cameras:
+        red, green, blue = np.moveaxis(twin.render(camera.name).astype(float), -1, 0)
+        rows, columns = np.nonzero((red > 1.5 * blue) & (red > 1.3 * green))
+        print(*(np.array([columns.mean(), rows.mean()]) - camera.project(state.thing_position)[0]))
+twin.close()
+"""
+    environment = {**os.environ, "MUJOCO_GL": "egl"}
+    out = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
+    misses = np.array([[float(x) for x in line.split()] for line in out.stdout.splitlines()])
+    assert misses.shape == (4, 2) and np.abs(misses).max() < 0.5
+
+
+# Edges
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda: thing("egg"), "known: wiffle"),
+        (lambda: replace(BALLS["foam"], restitution=1.2), "restitution must lie"),
+        (lambda: replace(BALLS["foam"], mass=0.0), "must be positive"),
+        (lambda: LabConfig(timestep=0.001), "timestep must lie"),
+        (lambda: LabConfig(timestep=0.0005, contact_frequency=2000.0), "shorten the step"),
+        (lambda: TwinConfig(stiffness=(1.0,)), "needs 7 values"),
+        (lambda: TwinConfig(torque_rate=0.0), "positive or None"),
+        (lambda: CameraConfig("up", (0, 0, 1), (0, 0, 2)), "straight up or down"),
+    ],
+)
+def test_wrong_values_are_refused_with_a_way_out(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        wrong()
+
+
+def test_a_reference_must_be_seven_finite_numbers():
+    twin = Twin()
+    with pytest.raises(RuntimeError, match="call reset"):
+        twin.advance(1)
+    twin.reset(BALLS["foam"], Drop(), 0)
+    with pytest.raises(ValueError, match="7 finite"):
+        twin.set_reference(np.full(7, np.nan))
+    with pytest.raises(ValueError, match="no camera 'top'"):
+        twin.render("top")

@@ -1,0 +1,442 @@
+"""Triangulation, motion and the track, against closed forms and independent formulas.
+
+Longer than other files: all its tests share the rig, flights and made-up sights that it sets up.
+"""
+
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from sights import NEAR_PLATE, PLAIN, RIG, G, exact_sight, parabola, pinhole, throw_sights
+
+from dris.lab.drawn_scene import Scene, clutter
+from dris.perception.detect import Detection, detect
+from dris.perception.motion import GRAVITY_IN_BASE, NONE, arrival_of, fit_motion
+from dris.perception.plate import Plate, across_impact, impact_time, lying, resting_place
+from dris.perception.track import BallTracker, TrackerConfig
+from dris.perception.triangulate import sight_of, triangulate, triangulate_detections
+
+# Triangulation.
+
+
+def test_exact_sights_give_the_exact_point():
+    for point in NEAR_PLATE + np.random.default_rng(0).uniform(-0.3, 0.3, (10, 3)):
+        fix = triangulate((exact_sight(PLAIN, 0.0, 0, point), exact_sight(PLAIN, 0.0, 1, point)))
+        assert fix.ball_in_base == pytest.approx(point, abs=1e-9)
+        assert fix.reprojection_px < 1e-6
+
+
+def test_the_covariance_is_what_noise_does():
+    generator, sigma = np.random.default_rng(0), 0.5
+    fixes = [
+        triangulate(
+            tuple(exact_sight(PLAIN, 0.0, k, NEAR_PLATE, generator.normal(0, sigma, 2)) for k in (0, 1)),
+            sigma,
+        )
+        for _ in range(2000)
+    ]
+    found = np.cov(np.array([fix.ball_in_base for fix in fixes]).T)
+    assert found == pytest.approx(fixes[0].covariance, abs=0.1 * np.trace(found) / 3)
+    assert np.sqrt(np.trace(found) / 3) == pytest.approx(1.4e-3, rel=0.25)  # facts: 1.4 mm per axis at 0.5 px
+
+
+def test_a_wrong_match_is_gated():
+    right = exact_sight(PLAIN, 0.0, 0, NEAR_PLATE)
+    assert triangulate((right, exact_sight(PLAIN, 0.0, 1, NEAR_PLATE, (0.0, 1.0)))) is not None
+    assert triangulate((right, exact_sight(PLAIN, 0.0, 1, NEAR_PLATE, (0.0, 15.0)))) is None
+    with pytest.raises(ValueError, match="two cameras"):
+        triangulate((right, right))
+
+
+def test_a_spheres_outline_is_led_back_to_its_centre():
+    """Outline points by tangent cone: c (1 - r^2/d^2) + r sqrt(1 - r^2/d^2) u for u across c."""
+    camera, radius = replace(PLAIN[0], width=4000, height=4000), 0.2  # large, so that the effect is
+    ball = camera.position_in_base + camera.camera_to_base[:3, :3] @ np.array([0.9, 0.5, 2.0])
+    towards = ball - camera.position_in_base
+    shrink = 1 - radius**2 / (towards @ towards)
+    across = np.linalg.svd(towards[None])[2][1:]
+    angles = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    circle = np.cos(angles)[:, None] * across[0] + np.sin(angles)[:, None] * across[1]
+    outline = camera.position_in_base + towards * shrink + radius * np.sqrt(shrink) * circle
+    (x, y), axes, _ = cv2.fitEllipse(np.array([pinhole(camera, p) for p in outline], np.float32))
+    assert np.hypot(*np.subtract((x, y), pinhole(camera, ball))) > 2.0
+    sight = sight_of(0.0, 0, camera, Detection((x, y), min(axes) / 2, 1.0))
+    assert np.abs(sight.error_px(ball)).max() < 0.05
+
+
+def test_drawn_balls_are_triangulated_to_a_millimetre():
+    generator = np.random.default_rng(0)
+    scenes = [Scene(camera, clutter(camera, generator)) for camera in RIG.cameras]
+    for radius in (0.02, 0.04):
+        for _ in range(5):
+            ball = NEAR_PLATE + generator.uniform(-0.2, 0.2, 3)
+            found = tuple(detect(scene.draw(ball, radius)) for scene in scenes)
+            fix = triangulate_detections(RIG, found)
+            assert np.linalg.norm(fix.ball_in_base - ball) < 1.2e-3
+            size = found[0].radius_px * RIG[0].to_camera(ball)[2] / 600
+            assert size == pytest.approx(radius, rel=0.08)
+
+
+# Motion.
+
+START, VELOCITY = np.array([0.9, 0.1, 1.2]), np.array([-1.5, 0.4, -2.0])
+TIMES = np.arange(9) * 0.0125
+
+
+def test_a_parabola_is_recovered_exactly_from_unsynchronised_cameras():
+    motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3, reference_s=0.0)
+    assert motion.ball_in_base == pytest.approx(START, abs=1e-9)
+    assert motion.velocity_in_base == pytest.approx(VELOCITY, abs=1e-7)
+    assert motion.rms_px < 1e-6
+
+
+def test_a_straight_line_lags_by_half_a_window_of_gravity():
+    sights = throw_sights(PLAIN, START, VELOCITY, TIMES, offset_s=0.0)
+    line = fit_motion(sights, NONE, 0.3)
+    # A line's slope is the velocity of the window's middle: it misses -g T / 2 by the end.
+    # 3 %: pixels weigh near frames more, a line through positions does not.
+    assert line.velocity_in_base[2] - (VELOCITY[2] - G * 0.1) == pytest.approx(G * 0.05, rel=0.03)
+    assert line.velocity_in_base[:2] == pytest.approx(VELOCITY[:2], abs=0.02)
+
+
+def test_the_velocitys_spread_is_the_closed_form_and_the_covariance():
+    generator, sigma = np.random.default_rng(0), 0.3
+    fits = [
+        fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES, 0.0, sigma, generator), GRAVITY_IN_BASE, sigma)
+        for _ in range(400)
+    ]
+    found = np.std([fit.velocity_in_base for fit in fits], axis=0)
+    assert found == pytest.approx(np.sqrt(np.diag(fits[0].covariance)[3:]), rel=0.12)
+    # Ordinary least squares: sigma_v = sigma_p / sqrt(sum (t - mean)^2)
+    middle = parabola(START, VELOCITY, 0.05)
+    one = triangulate((exact_sight(PLAIN, 0, 0, middle), exact_sight(PLAIN, 0, 1, middle)), sigma)
+    expected = np.sqrt(np.diag(one.covariance) / np.sum((TIMES - TIMES.mean()) ** 2))
+    assert found == pytest.approx(expected, rel=0.15)
+    chi_square = np.mean([fit.chi_square for fit in fits])
+    assert chi_square == pytest.approx(2 * 2 * len(TIMES) - 6, rel=0.05)
+
+
+def test_too_few_sights_give_no_motion():
+    sights = throw_sights(PLAIN, START, VELOCITY, TIMES)
+    assert fit_motion([s for s in sights if s.camera == 0], GRAVITY_IN_BASE, 0.3) is None
+    assert fit_motion(sights[:3], GRAVITY_IN_BASE, 0.3) is None
+    assert fit_motion([], GRAVITY_IN_BASE, 0.3) is None
+
+
+def test_arrival_is_the_root_of_the_parabola():
+    motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3)
+    arrival = arrival_of(motion, 0.6, 0.3)
+    fall = (VELOCITY[2] + np.sqrt(VELOCITY[2] ** 2 + 2 * G * (START[2] - 0.6))) / G
+    assert arrival.time_s == pytest.approx(fall, abs=1e-7)
+    assert arrival.ball_in_base == pytest.approx([*(START + VELOCITY * fall)[:2], 0.6], abs=1e-7)
+    assert arrival_of(motion, 5.0, 0.3) is None
+    generator = np.random.default_rng(0)
+    times, places = [], []
+    for _ in range(300):
+        noisy = fit_motion(
+            throw_sights(PLAIN, START, VELOCITY, TIMES, 0.005, 0.3, generator), GRAVITY_IN_BASE, 0.3
+        )
+        guess = arrival_of(noisy, 0.6, 0.3)
+        times.append(guess.time_s)
+        places.append(guess.ball_in_base[:2])
+    assert np.std(times) == pytest.approx(arrival.time_sigma_s, rel=0.15)
+    assert np.sqrt(np.linalg.eigvalsh(np.cov(np.array(places).T))[-1]) == pytest.approx(
+        arrival.place_sigma_m, rel=0.15
+    )
+
+
+# The tracker.
+
+
+def feed(
+    tracker,
+    path,
+    times,
+    generator=None,
+    sigma_px=0.1,
+    offset_s=0.005,
+    blind=lambda t, camera: False,
+    radius=0.03,
+):
+    """Show a path to a tracker as pixels; yields the time after every frame."""
+    for t in times:
+        for camera in (0, 1):
+            at = t + camera * offset_s
+            model = tracker.rig[camera]
+            pixel = np.array(pinhole(model, path(at)))
+            if generator is not None:
+                pixel += generator.normal(0, sigma_px, 2)
+            depth = model.to_camera(path(at))[2]
+            # the outline's centre, further out than the ball's by 1 / (1 - (r/Z)^2)
+            pixel = model.centre_px + (pixel - model.centre_px) / (1 - (radius / depth) ** 2)
+            found = None if blind(at, camera) else Detection(tuple(pixel), 600 * radius / depth, 1.0)
+            tracker.observe(at, camera, found)
+            yield at
+
+
+def last(times):
+    *_, time_s = times
+    return time_s
+
+
+def flight(t):
+    return parabola(START, VELOCITY, t)
+
+
+def bouncing(t, impact=0.15, restitution=0.4):
+    if t <= impact:
+        return flight(t)
+    velocity = VELOCITY - np.array([0, 0, G * impact])
+    return parabola(flight(impact), velocity * (1, 1, -restitution), t - impact)
+
+
+def test_flight_is_predicted_over_the_latency():
+    tracker = BallTracker(PLAIN)
+    assert tracker.state(0.0) is None
+    at = last(feed(tracker, flight, TIMES))
+    state = tracker.state(at + 0.03)
+    assert state.ball_in_base == pytest.approx(flight(at + 0.03), abs=1e-4)
+    assert state.velocity_in_base == pytest.approx(VELOCITY - np.array([0, 0, G * (at + 0.03)]), abs=5e-3)
+    assert state.age_s == pytest.approx(0.03) and state.valid and state.phase == "flight"
+    assert tracker.predicted_px(at, 0) == pytest.approx(pinhole(PLAIN[0], flight(at)), abs=0.1)
+
+
+def test_the_papers_line_lags_and_the_other_estimator_does_not():
+    lag = {}
+    for estimator in ("line", "gravity"):
+        tracker = BallTracker(PLAIN, TrackerConfig(estimator=estimator))
+        at = last(feed(tracker, flight, np.arange(16) * 0.0125, offset_s=0.0))
+        lag[estimator] = tracker.state(at).velocity_in_base[2] - (VELOCITY[2] - G * at)
+    assert lag["line"] == pytest.approx(G * 0.05, rel=0.03)
+    assert abs(lag["gravity"]) < 5e-3
+
+
+def test_a_bounce_starts_a_new_window():
+    tracker = BallTracker(PLAIN)
+    known = None
+    for at in feed(tracker, bouncing, np.arange(22) * 0.0125, np.random.default_rng(0)):
+        if tracker.bounces and known is None:
+            known = at
+    # Two frames of each camera after the impact, at most one more that the gate took for the old motion.
+    assert len(tracker.bounces) == 1 and 0.15 < tracker.bounces[0] < known < 0.15 + 0.045
+    truth = (bouncing(at + 1e-5) - bouncing(at - 1e-5)) / 2e-5
+    assert tracker.state(at).velocity_in_base == pytest.approx(truth, abs=0.03)
+
+
+LEVEL = Plate(0.0, np.array([*bouncing(0.15)[:2], bouncing(0.15)[2] - 0.03]), (0, 0, 1), (0, 0, 0))
+
+
+def test_the_impact_on_a_plate_is_the_root_of_the_gap():
+    motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3)
+    assert impact_time(motion, LEVEL, 0.03, 0.0, 0.3) == pytest.approx(0.15, abs=1e-6)
+    assert impact_time(motion, LEVEL, 0.03, 0.0, 0.14) is None
+    # there at 0.15 s as well
+    rising = Plate(0.0, LEVEL.centre_in_base - (0, 0, 0.15), (0, 0, 1), (0, 0, 1.0))
+    assert impact_time(motion, rising, 0.03, 0.0, 0.3) == pytest.approx(0.15, abs=1e-6)
+    beside = Plate(0.0, LEVEL.centre_in_base + (0.2, 0, 0), (0, 0, 1), (0, 0, 0))
+    assert impact_time(motion, beside, 0.03, 0.0, 0.3) is None
+    # Newton: v' - u = -e (v - u), along the normal
+    ball, velocity = across_impact(motion, rising, 0.15, 0.15, 0.4)
+    assert velocity == pytest.approx([-1.5, 0.4, 1.0 + 0.4 * (2.0 + G * 0.15 + 1.0)], abs=1e-5)
+    ball, velocity = across_impact(motion, LEVEL, 0.15, 0.25, 0.0)  # does not bounce: stays on the plate
+    assert velocity == pytest.approx([-1.5, 0.4, 0.0], abs=1e-5)
+    assert ball[2] == pytest.approx(LEVEL.centre_in_base[2] + 0.03, abs=1e-5)
+
+
+def test_a_known_plate_makes_a_bounce_known_sooner_and_foresees_it():
+    known, truth = {}, VELOCITY - np.array([0, 0, G * 0.15])
+    for plate in (None, LEVEL):
+        tracker = BallTracker(PLAIN, TrackerConfig(restitution=0.5))
+        for at in feed(tracker, bouncing, np.arange(22) * 0.0125, np.random.default_rng(0)):
+            tracker.expect_plate(plate)
+            if tracker.bounces and plate not in known:
+                known[plate] = at
+            if at < 0.15 and plate is not None and tracker.phase == "flight":
+                after = tracker.state(0.151).velocity_in_base  # restitution 0.5 assumed, 0.4 true
+                assert after == pytest.approx([*truth[:2], -0.5 * truth[2] - G * 0.001], abs=0.15)
+            if tracker.bounces:  # two frames and the impact's place make the velocity good to a few percent
+                now = bouncing(at + 1e-5) - bouncing(at - 1e-5)
+                assert tracker.state(at).velocity_in_base == pytest.approx(now / 2e-5, abs=0.3)
+        assert tracker.radius_m == pytest.approx(0.03, rel=0.01)
+    assert known[LEVEL] <= known[None] - 0.0125
+
+
+@pytest.mark.parametrize("values", [((0, 0), (0, 0, 1)), ((0, 0, 0), (0, 0, 2)), ((0, 0, np.nan), (0, 0, 1))])
+def test_what_is_no_plate_is_refused(values):
+    with pytest.raises(ValueError):
+        Plate(0.0, *values, (0, 0, 0))
+
+
+def test_an_outlier_does_not_break_the_track():
+    tracker = BallTracker(PLAIN)
+    frames = feed(tracker, flight, np.arange(14) * 0.0125, np.random.default_rng(0))
+    for count, at in enumerate(frames):
+        if count in (14, 20):
+            tracker.observe(at, count % 2, Detection((100.0, 100.0), 9.0, 1.0))
+    assert not tracker.bounces and tracker.rejected == 2
+    assert tracker.state(at).ball_in_base == pytest.approx(flight(at), abs=2e-3)
+
+
+def test_rolling_on_the_plate_is_told_from_flight():
+    tracker = BallTracker(PLAIN)
+    at = last(
+        feed(tracker, lambda t: NEAR_PLATE + np.array([0.2, -0.1, 0]) * t, TIMES, np.random.default_rng(0))
+    )
+    state = tracker.state(at + 0.02)
+    assert state.phase == "plate"
+    assert state.velocity_in_base == pytest.approx([0.2, -0.1, 0], abs=0.02)
+    assert tracker.arrival(0.5) is None
+
+
+def test_a_ball_is_lost_and_found_again():
+    tracker = BallTracker(PLAIN)
+    at = last(feed(tracker, flight, TIMES))
+    assert tracker.state(at + 0.05).valid
+    assert not tracker.state(at + 0.1).valid  # still told, but marked
+    assert tracker.state(at + 0.3) is None
+    tracker.observe(at + 0.3, 0, None)
+    assert tracker.phase == "searching" and tracker.state(at) is None
+    later = at + 1.0
+    at = last(feed(tracker, lambda t: flight(t - later), later + TIMES))
+    assert tracker.state(at).ball_in_base == pytest.approx(flight(at - later), abs=1e-4)
+
+
+def test_a_blind_camera_makes_the_state_old_but_not_wrong():
+    tracker = BallTracker(PLAIN)
+    at = last(feed(tracker, flight, np.arange(16) * 0.0125, blind=lambda t, camera: camera == 1 and t > 0.1))
+    assert tracker.state(at).ball_in_base == pytest.approx(flight(at), abs=3e-3)
+
+
+def test_a_motion_that_one_camera_alone_sees_grows_old_and_is_lost():
+    """A ball that brakes on the plate, 0.6 m/s^2, while camera 1 is blind: an old fit must not look young."""
+    braking = lambda t: NEAR_PLATE + np.array([0.4 * t - 0.3 * t * t, 0.0, 0.0])  # noqa: E731
+    tracker, ages = BallTracker(PLAIN), {}
+    blind = lambda t, camera: camera == 1 and t > 0.3  # noqa: E731
+    for at in feed(tracker, braking, np.arange(60) * 0.0125, blind=blind):
+        state = tracker.state(at)
+        ages[round(at, 4)] = (state.age_s, state.valid) if state else None
+    # A window of 0.1 s holds a pair until 0.3925; the fit then stays at 0.375.
+    assert ages[0.3925] == (pytest.approx(0.0175), True)
+    assert ages[0.4925] == (pytest.approx(0.1175), False)
+    assert ages[0.7425] is None and tracker.phase == "searching"
+
+
+def test_frames_that_come_late_are_put_in_their_place():
+    ordered, late = BallTracker(PLAIN), BallTracker(PLAIN)
+    seen = [
+        (t + 0.005 * k, k, Detection(pinhole(PLAIN[k], flight(t + 0.005 * k)), 1e-6, 1.0))
+        for t in TIMES
+        for k in (0, 1)
+    ]
+    for item in seen:
+        ordered.observe(*item)
+    for k in range(0, len(seen), 2):  # camera 1 before camera 0
+        late.observe(*seen[k + 1])
+        late.observe(*seen[k])
+    assert late.state(0.12).velocity_in_base == pytest.approx(ordered.state(0.12).velocity_in_base, abs=1e-9)
+
+
+def test_nonsense_is_refused_or_ignored():
+    tracker = BallTracker(PLAIN)
+    for time_s, camera in ((float("nan"), 0), (0.0, 2)):
+        with pytest.raises(ValueError):
+            tracker.observe(time_s, camera, None)
+    tracker.observe(0.0, 0, Detection((float("nan"), 3.0), 5.0, 1.0))
+    assert tracker.state(float("nan")) is None and tracker.predicted_px(0.0, 0) is None
+
+
+def test_mismatched_cameras_never_begin_a_track():
+    """Two different things, one in each camera: the fit's error gives them away."""
+    tracker = BallTracker(PLAIN)
+    for t in TIMES:
+        tracker.observe(t, 0, Detection(pinhole(PLAIN[0], NEAR_PLATE), 9.0, 1.0))
+        tracker.observe(t, 1, Detection(tuple(np.add(pinhole(PLAIN[1], NEAR_PLATE), (0, 40))), 9.0, 1.0))
+    assert tracker.state(0.1) is None
+
+
+def test_perception_brings_neither_torch_nor_a_simulator():
+    modules = (
+        "arrival camera calibration charuco detect triangulate motion track track_config sources plate watch"
+    )
+    script = "import sys\n" + "".join(f"import dris.perception.{m}\n" for m in modules.split())
+    script += "assert not {'torch', 'warp', 'mujoco', 'scipy'} & set(sys.modules), sorted(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# A ball on the plate, and a ball that does not fly yet.
+
+TILTED = Plate(0.0, NEAR_PLATE, np.array([math.sin(0.5), 0.0, math.cos(0.5)]), np.array([0.0, 0.0, 0.0]))
+
+
+def on_plate(along, across, radius=0.03):
+    """Centre of a ball that lies on the tilted plate, so far along it and across [m]."""
+    lengthwise = np.array([math.cos(0.5), 0.0, -math.sin(0.5)])
+    return NEAR_PLATE + radius * TILTED.normal_in_base + along * lengthwise + np.array([0.0, across, 0.0])
+
+
+def one_sight(ball, time_s=0.0, camera=0, radius=0.03):
+    exact = exact_sight(PLAIN, time_s, camera, ball)
+    return replace(exact, size=radius / exact.depth(ball))
+
+
+@pytest.mark.parametrize("camera", [0, 1])
+def test_one_camera_and_the_plate_tell_where_a_ball_lies(camera):
+    for along, across, radius in ((0.0, 0.0, 0.03), (0.05, -0.08, 0.02), (-0.1, 0.02, 0.04)):
+        ball = on_plate(along, across, radius)
+        found = resting_place(one_sight(ball, 0.0, camera, radius), TILTED)
+        assert found == pytest.approx(ball, abs=1e-9)
+    assert resting_place(one_sight(on_plate(0.2, 0.0), 0.0, camera), TILTED) is None  # beside the plate
+    # half way to the camera a ball of 3 cm looks like one of 6 cm and more on the plate: it is not on it
+    near = 0.4 * on_plate(0.0, 0.0) + 0.6 * PLAIN[camera].position_in_base
+    assert resting_place(one_sight(near, 0.0, camera), TILTED) is None
+
+
+def test_a_ball_that_rolls_on_the_plate_has_its_velocity_from_one_camera():
+    path = lambda t: on_plate(0.4 * t, -0.1 * t)  # noqa: E731
+    first = lying([one_sight(path(0.0))], TILTED, 0.01)
+    assert first[0] == pytest.approx(path(0.0), abs=1e-9) and first[1] == pytest.approx(np.zeros(3))
+    ball, velocity = lying([one_sight(path(t), t) for t in (0.0, 0.0125, 0.025)], TILTED, 0.04)
+    assert ball == pytest.approx(path(0.04), abs=1e-9)
+    assert velocity == pytest.approx([0.4 * math.cos(0.5), -0.1, -0.4 * math.sin(0.5)], abs=1e-9)
+    assert lying([], TILTED, 0.0) is None
+
+
+def test_a_track_that_one_camera_cannot_begin_knows_a_ball_on_the_plate():
+    path = lambda t: on_plate(0.3 * t, 0.0)  # noqa: E731
+    tracker = BallTracker(PLAIN)
+    *_, at = feed(tracker, path, np.arange(4) * 0.0125, blind=lambda t, camera: camera == 1)
+    assert tracker.state(at) is None  # no plate, no second camera: nothing is known
+    tracker.expect_plate(TILTED)
+    state = tracker.state(at)
+    assert state.valid and state.phase == "plate"
+    assert state.ball_in_base == pytest.approx(path(at), abs=2e-3)
+    assert tracker.arrival(0.5) is None and tracker.state(at + 0.1) is None  # old sights tell nothing
+
+
+def test_an_arrival_is_told_of_a_flight_alone():
+    """Down a quarter circle of 0.2 m and off its level end at 1.5 m/s: on it nothing arrives, after it soon."""
+    radius, speed = 0.2, 1.5
+    end = np.array([1.0, 0.0, 1.3])
+
+    def path(t):
+        if t > 0:
+            return parabola(end, (-speed, 0.0, 0.0), t)
+        angle = -speed * t / radius  # back along the circle
+        return end + radius * np.array([math.sin(angle), 0.0, 1 - math.cos(angle)])
+
+    tracker, told = BallTracker(PLAIN), {}
+    for at in feed(tracker, path, np.arange(-8, 12) * 0.0125, np.random.default_rng(0)):
+        told[at] = tracker.arrival(0.6)
+    fall_s = math.sqrt(2 * 0.7 / G)
+    assert all(told[at] is None for at in told if -0.02 < at < 0.01)  # 2 g and more from free fall
+    first = min(at for at in told if at > 0.01 and told[at] is not None)
+    assert first < 0.08
+    for at in told:
+        if at > 0.08:
+            assert told[at].time_s == pytest.approx(fall_s, abs=0.02)
+            assert told[at].ball_in_base[0] == pytest.approx(1.0 - speed * fall_s, abs=0.04)
+            assert told[at].misfit < 1.5
