@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from dris import Draws, Env, EnvConfig
+from dris import KeyedRng, Env, EnvConfig
 from dris.catching import frames
 from dris.catching.baselines import AGENTS
 from dris.catching.conditions import CONDITIONS
@@ -76,9 +76,9 @@ def test_the_motion_frame_looks_at_the_ball(preset):
 
 def test_balls_from_a_ramp_leave_it_level_and_meet_the_plate():
     """Released 0.3 m up with no speed downwards; where they come down to the plate is within 5 cm."""
-    config = CatchingTask().changed(**dict(CONDITIONS["ramp-1.3"].task)).config
+    config = CatchingTask().with_config(**dict(CONDITIONS["ramp-1.3"].task)).config
     sets = torch.arange(500)
-    thrown = throw(config, Draws(0, sets, sets, sets))
+    thrown = throw(config, KeyedRng(0, sets, sets, sets))
     position, velocity = thrown.offset, thrown.velocity
     fall_s = (2 * 0.3 / GRAVITY) ** 0.5
     # z + v_z t = g t^2 / 2 at the arrival; the fall before the first state is what is left of the drop.
@@ -96,7 +96,7 @@ def test_balls_from_a_ramp_leave_it_level_and_meet_the_plate():
 def test_throws_arrive_where_and_when_they_should():
     config = CatchingConfig()
     index = torch.arange(5000)
-    thrown = throw(config, Draws(0, index, index * 0, index * 0))
+    thrown = throw(config, KeyedRng(0, index, index * 0, index * 0))
     offset, velocity = thrown.offset, thrown.velocity
     # Fly on until the plate's height: 0 = z + v t - g t^2 / 2.
     z, fall = offset[:, 2], velocity[:, 2]
@@ -126,7 +126,7 @@ def test_robots_start_near_home_and_at_rest():
     error = task.world.q - task.world.home
     assert float(error.std()) == pytest.approx(0.02, rel=0.03)
     assert float(task.world.dq.abs().max()) == 0.0
-    torch.testing.assert_close(task.hold(), task.world.q)
+    torch.testing.assert_close(task.initial_command(), task.world.q)
 
 
 def test_presets_combine_materials_as_they_say():

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from dris import Draws, Env, EnvConfig
+from dris import KeyedRng, Env, EnvConfig
 from dris.catching.frames import quat_multiply, quat_of_tilt
 from dris.catching.robot_model import MOUNTS, ROBOT_XML, robot_model, robot_spec
 from dris.catching.settings import TEXT, CatchingConfig
@@ -117,7 +117,7 @@ def poses(count=1500):
     task = CatchingTask()
     task.allocate(count, 1)
     index = torch.arange(count)
-    thrown = throw(RELEASED, Draws(5, index, index * 0, index * 0))
+    thrown = throw(RELEASED, KeyedRng(5, index, index * 0, index * 0))
     start = task._meeting(thrown)
     generator = np.random.default_rng(0)
     low, high = np.array(RELEASED.workspace_low), np.array(RELEASED.workspace_high)

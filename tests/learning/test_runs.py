@@ -39,7 +39,7 @@ def test_the_folder_explains_itself(run_folder):
 
 
 class Scaled(LineTask):
-    def contract(self):
+    def policy_interface(self):
         return {"scale": (1.0, 2.0)}
 
 

@@ -112,11 +112,11 @@ def test_the_arm_answers_as_the_training_worlds(joint_speed):
     generator, square, travel = torch.Generator().manual_seed(0), [], []
     for _ in range(10):
         way = 0.6 * torch.rand(8, 7, generator=generator) - 0.3
-        reference = ours.hold() + way
+        reference = ours.initial_command() + way
         for task in (ours, theirs):
             task.advance(reference, 0.05)
         square.append((ours.world.q - theirs.world.q) ** 2)
-        travel.append((ours.world.q - ours.hold()).abs().amax())
+        travel.append((ours.world.q - ours.initial_command()).abs().amax())
     assert max(travel) > 0.1  # it moves
     # 1 mrad, about 1 mm at the plate; against MuJoCo the training world itself has up to 2 mrad.
     assert float(torch.stack(square).mean().sqrt()) < 1e-3

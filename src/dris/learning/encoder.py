@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from dris.core.env import Env, EnvConfig
-from dris.core.rng import Draws
+from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
 
@@ -175,8 +175,8 @@ def random_episodes(
     env = Env(task, EnvConfig(sets=config.sets, instances=config.instances, seed=seed))
     every = torch.arange(config.sets)
     for episode in range(first, config.episodes if last is None else last):
-        draws = Draws(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
-        actions = draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
+        rng = KeyedRng(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
+        actions = rng.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
         env.episodes.fill_(episode)
         seen = [env.reset().states]
         for t in range(task.horizon - 1):

@@ -103,6 +103,7 @@ class Policy:
 
     def __init__(self, task: Task, encoder: EncoderConfig, config: PolicyConfig):
         self.config = config
+        self.task_config = task.config
         self.encoder = SetEncoder(task, encoder).eval().requires_grad_(False)
         condition = torch.zeros(1, task.condition_size)
         states = torch.zeros(1, 1, len(task.state_names))
