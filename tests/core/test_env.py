@@ -4,7 +4,7 @@ import pytest
 import torch
 from fakes import LineTask
 
-from dris import DivergedError, KeyedRng, Env, EnvConfig
+from dris import DivergedError, Env, EnvConfig, KeyedRng
 
 
 def make(**config):
