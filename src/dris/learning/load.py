@@ -22,7 +22,8 @@ def load_policy(file: Path, make_task: Callable[[], Task]) -> Policy:
     saved = load_checkpoint(file, "policy")
     try:
         encoder = EncoderConfig(**with_tuples(saved.config["encoder"]))
-        config = PolicyConfig(**with_tuples(saved.config["policy"]))
+        stored = {"visible" if name == "view" else name: v for name, v in saved.config["policy"].items()}
+        config = PolicyConfig(**with_tuples(stored))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{file}: its configuration cannot be read: {error}") from error
     task = make_task()

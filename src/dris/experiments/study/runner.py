@@ -49,7 +49,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "e2e-noise": {"instances": 1, "policy": _E2E, "noise": 2.0},
     "e2e-decay": {"instances": 1, "policy": _E2E, "ppo": {"decay_encoder": True}},
     "dris-50-noise": {"instances": 50, "noise": 2.0},
-    "mean-reward-50": {"instances": 50, "policy": {"view": "first"}},
+    "mean-reward-50": {"instances": 50, "policy": {"visible": "first"}},
     "dris-50-moments": {"instances": 50, "encoder": {"pooling": "moments"}},
     "dris-50-concat": {"instances": 50, "policy": {"conditioning": "concat"}},
     # As many instances as dris-50, each in an environment of its own.
