@@ -44,8 +44,9 @@ from dris.learning.checkpoint import (
     save_checkpoint,
 )
 from dris.learning.config import TrainConfig
-from dris.learning.encoder import (
-    EncoderConfig,
+from dris.learning.encoder import EncoderConfig
+from dris.learning.policy import FilmModel, Policy
+from dris.learning.pretraining import (
     Pretraining,
     SetAutoencoder,
     held_out_episode,
@@ -53,7 +54,6 @@ from dris.learning.encoder import (
     reconstruction_error,
     report_sizes,
 )
-from dris.learning.policy import FilmModel, Policy
 from dris.learning.run_folder import Metrics, check_same, claim_folder
 
 
@@ -171,7 +171,7 @@ class Trainer:
         if not file.exists():
             return None
         saved = load_checkpoint(file, "pretraining")
-        model = SetAutoencoder(self.task, self.config.encoder)
+        model = SetAutoencoder(len(self.task.state_names), self.task.noise_scale, self.config.encoder)
         load_into(model, saved.group("model"), str(file))
         optimizer = torch.optim.Adam(model.parameters())
         load_adam(optimizer, saved.group("adam"))
@@ -214,7 +214,7 @@ class Trainer:
         config, ppo = self.config, self.config.ppo
         with torch.random.fork_rng():
             torch.manual_seed(config.seed + 1)
-            critic = FilmModel(inputs, 1, self.task, config.encoder, config.policy, None)
+            critic = self.policy.model(outputs=1)
         storage = RolloutStorage("rl", sets, self.task.horizon, inputs, [self.task.action_size])
         distributed = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.processes}
         algorithm = PPO(
