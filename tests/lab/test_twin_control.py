@@ -23,7 +23,7 @@ from dris.catching.task import CatchingTask
 from dris.core.conditions import CONDITIONS
 from dris.core.rollout import Outcomes, run_episodes
 from dris.evaluation.registry import agent_maker
-from dris.lab import compare
+from dris.experiments import twin_episodes as compare
 from dris.lab.cameras import CAMERAS, CameraConfig
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, Drop, Placed, Ramp, Scene, Throw

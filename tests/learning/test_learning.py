@@ -1,54 +1,22 @@
 """Encoder, FiLM, PPO and the trainer: by hand where a hand can do it, bit for bit where it matters."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from fakes import LineTask
+from recipes import TINY_ENCODER, tiny, train, weights
 
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition
 from dris.core.env import Observation
 from dris.evaluation.evaluate import evaluate
 from dris.learning.checkpoint import load_checkpoint
-from dris.learning.config import PpoConfig, TrainConfig
+from dris.learning.config import PpoConfig
 from dris.learning.encoder import EncoderConfig, SetEncoder, chamfer
 from dris.learning.load import load_policy
 from dris.learning.policy import Policy, PolicyConfig
 from dris.learning.trainer import Trainer
-
-TINY_ENCODER = EncoderConfig(
-    latent=8, widths=(16,), decoder_widths=(16,), points=4, episodes=3, sets=8, instances=6, set_sizes=(1, 4),
-    passes=2, batch=16,
-)  # fmt: skip
-
-
-def tiny(**changes) -> TrainConfig:
-    config = TrainConfig(
-        task="fakes:LineTask", sets=16, instances=3, iterations=6, threads=1, evaluate_every=3,
-        evaluate_episodes=20, save_every=2, encoder=TINY_ENCODER, policy=PolicyConfig(hidden=(16,), film_width=4),
-    )  # fmt: skip
-    return replace(config, **changes)
-
-
-def train(folder: Path, config: TrainConfig, stop_after: int | None = None, make=LineTask):
-    """Run a trainer, perhaps walking away after some reports; returns the reports."""
-    reports = []
-    for report in Trainer(make, config, folder).run():
-        reports.append(report)
-        if stop_after is not None and len(reports) == stop_after:
-            break
-    return reports
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_checkpoint(folder / "policy.safetensors", "policy").tensors
-
-
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[n], b[n]) for n in a)
-
 
 # Encoder
 
