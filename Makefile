@@ -33,7 +33,7 @@ format: .venv/installed
 
 # The site, in site/index.html. Needs no network; a link or a name that leads nowhere is an error.
 docs: .venv/installed
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # torch first and exactly: a looser request would bring gigabytes of CUDA along.
 .venv/installed: requirements.txt pyproject.toml
