@@ -39,8 +39,9 @@ def public_names() -> str:
     """A section a package, an entry a name that `import dris` offers."""
     dris = importlib.import_module("dris")
     found: dict[str, list[str]] = {package: [] for package in TITLES}
-    for name in sorted(dris.__all__):
-        value = getattr(dris, name)
-        home = value.__module__
+    values = {name: getattr(dris, name) for name in dris.__all__}
+    for name in sorted(values, key=lambda name: (name.endswith("Error"), name.lower())):  # errors last
+        home = values[name].__module__
         found[home.split(".")[1]].append(f"::: {home}.{name}\n")
-    return "\n".join(f"## {TITLES[package]}\n\n" + "\n".join(names) for package, names in found.items() if names)
+    sections = (f"## {TITLES[package]}\n\n" + "\n".join(names) for package, names in found.items() if names)
+    return "\n".join(sections)
