@@ -6,9 +6,9 @@ import tomllib
 
 import pytest
 import yaml
-from conftest import SLOW, TESTS
 
 import dris
+from conftest import SLOW, TESTS
 
 ROOT = TESTS.parent
 
@@ -26,7 +26,9 @@ def test_the_version_is_written_once():
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "dris.__version__"}
     for name in ("CITATION.cff", "README.md", "mkdocs.yml"):
-        assert not re.search(rf"(?<![\d.]){re.escape(dris.__version__)}(?![\d.])", (ROOT / name).read_text()), name
+        assert not re.search(
+            rf"(?<![\d.]){re.escape(dris.__version__)}(?![\d.])", (ROOT / name).read_text()
+        ), name
 
 
 def test_what_is_pinned_serves_what_is_asked_for():
@@ -34,7 +36,10 @@ def test_what_is_pinned_serves_what_is_asked_for():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = (ROOT / "requirements.txt").read_text().splitlines()
     pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines if not line.startswith("#")}
-    asked = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    asked = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
     names = {re.match(r"[\w-]+", one).group().lower().replace("_", "-") for one in asked}
     assert names - {"dris"} <= pinned
 
@@ -49,5 +54,7 @@ def test_the_workflow_tries_every_python_that_is_named():
 def test_the_makefile_has_the_targets_that_are_named():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), flags=re.M))
     files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    named = {name for file in files for name in re.findall(r"(?:`|^ {4})make (\w+)", file.read_text(), flags=re.M)}
+    named = {
+        name for file in files for name in re.findall(r"(?:`|^ {4})make (\w+)", file.read_text(), flags=re.M)
+    }
     assert named and named <= targets

@@ -45,7 +45,11 @@ def python_blocks(text):
 
 def test_what_counts_as_a_paragraph():
     text = "# Long heading\n\none\nparagraph\n\n    code\n\n| a | table |\n\n- first\n- second\n\n```python\ncode\n```\n"
-    assert [part.strip() for part in paragraphs(text) if part.strip()] == ["one\nparagraph", "- first", "- second"]
+    assert [part.strip() for part in paragraphs(text) if part.strip()] == [
+        "one\nparagraph",
+        "- first",
+        "- second",
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -120,4 +124,8 @@ def test_the_guide_s_simulator_keeps_all_promises():
     (block,) = python_blocks((ROOT / "docs/guides/own-simulator.md").read_text())
     scope = {"__name__": "gantry"}
     exec(compile(block, "gantry.py", "exec"), scope)
-    assert {verdict.promise: verdict.problem for verdict in dris.check_task(scope["GantryTask"]) if verdict.problem} == {}
+    assert {
+        verdict.promise: verdict.problem
+        for verdict in dris.check_task(scope["GantryTask"])
+        if verdict.problem
+    } == {}
