@@ -129,3 +129,30 @@ def test_the_guide_s_simulator_keeps_all_promises():
         for verdict in dris.check_task(scope["GantryTask"])
         if verdict.problem
     } == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_file_of_the_source_that_is_named_exists(page):
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for part in ("src", "tests", "examples")
+        for path in (ROOT / part).rglob("*.py")
+    }
+    made_up = {"gantry.py", "path/file.py"}
+    named = {
+        one
+        for text in re.findall(r"`([^`\n]+)`", page.read_text())
+        for one in re.findall(r"[\w/]+\.py", text)
+    }
+    assert {
+        one for one in named - made_up if not any(f"/{file}".endswith(f"/{one}") for file in files)
+    } == set()
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the source still names docs as they were; remove this mark with the last"
+)
+def test_every_document_that_the_source_names_exists():
+    for path in (ROOT / "src").rglob("*.py"):
+        for one in re.findall(r"docs/[\w/-]+\.(?:md|png)", path.read_text()):
+            assert (ROOT / one).exists(), f"{path.relative_to(ROOT)} names {one}"
