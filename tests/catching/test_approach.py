@@ -197,7 +197,7 @@ def test_limits_that_allow_nothing_are_refused(wrong):
 
 @pytest.fixture(scope="module")
 def twin():
-    return Twin(drive("identified", TASK))
+    return Twin(drive("fitted-gains", TASK))
 
 
 def test_the_plate_meets_a_throw_and_the_policy_takes_over(twin):
@@ -228,7 +228,7 @@ def test_a_ball_that_flies_past_is_let_go(twin):
 def test_only_policies_that_begin_at_the_arrival_approach(twin):
     config = PRESETS["paper"]
     still = replace(find_policy("still"), task_config=config)
-    trial = run_trial(still, BALLS["foam"], Drop(0.5), 0, Twin(drive("fci", config)), duration_s=0.1)
+    trial = run_trial(still, BALLS["foam"], Drop(0.5), 0, Twin(drive("rate-limit", config)), duration_s=0.1)
     assert trial.began and trial.approach is None
     laid = run_trial(find_policy("still"), BALLS["foam"], Laid(), 0, twin, duration_s=0.1)
     assert laid.states[0].time_s == 0.0 and laid.approach is None
@@ -237,15 +237,15 @@ def test_only_policies_that_begin_at_the_arrival_approach(twin):
 def test_the_governor_keeps_a_jumping_reference_inside_fcis_limits():
     jump = HOME + [0.3, 0.3, -0.3, 0.4, 0.5, 0.5, -0.5]
     rates = {}
-    for name in ("fci", "identified"):
+    for name in ("rate-limit", "fitted-gains"):
         twin = Twin(drive(name, TASK))
         twin.reset(BALLS["foam"], Drop(1.5, offset=(0.5, 0.5)), 0)
         twin.set_reference(jump)
         twin.advance(300)
         rates[name] = (twin.largest_rate.max(), (twin.largest_torque / twin.torque_limit).max())
-        assert (twin.limited_ticks == 0) == (name == "identified") and np.abs(
+        assert (twin.limited_ticks == 0) == (name == "fitted-gains") and np.abs(
             twin.state().q - HOME
         ).max() > 0.2
     # K e = 120 x 0.4 = 48 Nm at once is 48 times what FCI accepts in a millisecond; 20 x 0.5 and gravity near 12
-    assert rates["fci"][0] == pytest.approx(48_000, rel=0.1)
-    assert rates["identified"][0] <= 1000 and rates["identified"][1] <= 1
+    assert rates["rate-limit"][0] == pytest.approx(48_000, rel=0.1)
+    assert rates["fitted-gains"][0] <= 1000 and rates["fitted-gains"][1] <= 1

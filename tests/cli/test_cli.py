@@ -10,6 +10,9 @@ import pytest
 from fakes import LineTask
 from recipes import tiny
 
+import dris as dris_package
+from dris.catching.settings import CatchingConfig
+from dris.evaluation.registry import find_policy
 from dris.learning.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +35,7 @@ def task_file(folder, source):
     return file
 
 
-VERBS = ("check", "train", "evaluate", "play", "bench", "study", "trials", "released", "report")
+VERBS = ("check", "train", "evaluate", "play", "report", "study", "trials", "released", "bench", "lab")
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
@@ -72,8 +75,8 @@ def test_check_says_what_is_wrong_with_a_name(name, message):
 )
 def test_a_task_that_cannot_be_built_is_named(source, message, tmp_path):
     file = tmp_path / "bad.py"
-    file.write_text(f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\n{source}\n")
-    out = dris("train", "--task", f"{file}:Bad", "--preset", "", "--out", tmp_path / "run", ok=False)
+    file.write_text(f"import sys; sys.path.insert(0, {str(ROOT / 'tests' / 'helpers')!r})\n{source}\n")
+    out = dris("train", f"{file}:Bad", "--out", tmp_path / "run", ok=False)
     assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
     assert not (tmp_path / "run").exists()
 
@@ -88,7 +91,7 @@ class Nan(LineTask):
 """,
     )
     small = ("--sets", 4, "--instances", 2, "--policy.encoder", "learned", "--out", tmp_path / "run")
-    out = dris("train", "--task", f"{file}:Nan", "--preset", "", *small, ok=False)
+    out = dris("train", f"{file}:Nan", *small, ok=False)
     assert out.returncode == 2 and len(out.stderr.splitlines()) == 1
     assert "reward of set 0" in out.stderr and "diverged-0.safetensors" in out.stderr
 
@@ -111,26 +114,62 @@ def test_play_writes_a_video_and_a_picture(tmp_path):
     import imageio.v2 as imageio
     from imageio_ffmpeg import count_frames_and_secs
 
-    out = dris("play", "--policy", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
-    assert "of the set caught" in out.stdout
-    picture = imageio.imread(tmp_path / "still-released-n5-1.png")
+    out = dris("play", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
+    assert "of the set succeeded" in out.stdout
+    picture = imageio.imread(tmp_path / "still-n5-1.png")
     assert picture.shape == (720, 1440, 3) and picture.std() > 20
     orange = (picture[..., 0] > 200) & (picture[..., 1].astype(int) - picture[..., 2] > 60)
     assert orange.sum() > 200  # balls are to be seen
     first, last = picture[:360, :480].astype(int), picture[360:, 960:].astype(int)
     assert np.abs(first - last).mean() > 0.2  # something happens
-    frames, seconds = count_frames_and_secs(str(tmp_path / "still-released-n5-1.mp4"))
+    frames, seconds = count_frames_and_secs(str(tmp_path / "still-n5-1.mp4"))
     assert frames == 126 and seconds == pytest.approx(126 / 25, abs=0.05)  # the last one for a second
 
 
 def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
-    out = dris("play", "--policy", "dris-robot", "--instances", 1, "--out", tmp_path)
-    assert "dris-robot, preset 'robot', N = 1" in out.stdout
-    other = dris("play", "--policy", "dris-robot", "--preset", "released", "--out", tmp_path, ok=False)
+    out = dris("play", "dris-robot", "--instances", 1, "--out", tmp_path)
+    assert "dris-robot, N = 1" in out.stdout
+    other = dris("play", "dris-robot", "--preset", "released", "--out", tmp_path, ok=False)
     assert other.returncode == 2 and "was trained with" in other.stderr and "Traceback" not in other.stderr
-    list(Trainer(LineTask, tiny(), tmp_path / "line").run())
-    refused = dris("play", "--policy", tmp_path / "line", "--out", tmp_path, ok=False)
-    assert refused.returncode == 2 and "does not fit" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_play_plots_a_task_that_does_not_draw_itself(tmp_path):
+    import imageio.v2 as imageio
+
+    name = f"{ROOT / 'tests' / 'helpers' / 'fakes.py'}:LineTask"
+    list(Trainer(LineTask, tiny(task=name), tmp_path / "line").run())
+    out = dris("play", tmp_path / "line", "--instances", 4, "--out", tmp_path)
+    assert "picture" in out.stdout and "video" not in out.stdout
+    assert imageio.imread(tmp_path / "line-n4-3.png").std() > 10
+
+
+def test_a_run_knows_its_task_s_configuration(tmp_path):
+    """Trained with a joint speed of its own, evaluated with nothing else said; another is refused."""
+    small = (
+        "--sets",
+        4,
+        "--instances",
+        1,
+        "--iterations",
+        1,
+        "--policy.encoder",
+        "learned",
+        "--evaluate-episodes",
+        4,
+    )
+    run = ("train", "catching", "--out", tmp_path / "run", *small)
+    dris(*run, "--task.joint-speed", "1.0")
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["task_config"]["joint_speed"] == 1.0 and config["task_config"]["max_tilt"] == 0.3
+    assert find_policy(str(tmp_path / "run")).task_config == CatchingConfig(joint_speed=1.0)
+    out = dris("evaluate", tmp_path / "run", "--conditions", "clean", "noise-2.5", "--episodes", 4)
+    assert "noise-2.5" in out.stdout
+    refused = dris(*run, "--task.joint-speed", "0.5", ok=False)
+    assert "made with another task_config.joint_speed: 1.0, now 0.5" in refused.stderr
+
+
+def test_the_version_is_told():
+    assert dris("--version").stdout == f"dris {dris_package.__version__}\n"
 
 
 def test_evaluate_tells_success_at_both_speeds(tmp_path):
@@ -169,18 +208,18 @@ def test_bench_writes_ratios_by_instances(tmp_path):
     [
         (("evaluate",), "name at least one of policies"),
         (("evaluate", "still", "--episodes", 0), "episodes must be at least 1"),
-        (("evaluate", "still", "--drive", "fci"), "add --world twin"),
+        (("evaluate", "still", "--drive", "rate-limit"), "add --world twin"),
         (
             ("evaluate", "still", "--world", "twin", "--conditions", "delay-20"),
             "take --world training or physx",
         ),
-        (("train", "--noise", "nan"), "noise must be 0 or more"),
-        (("train", "--noise", -1), "noise must be 0 or more"),
-        (("train", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),
-        (("train", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
+        (("train", "catching", "--noise", "nan"), "noise must be 0 or more"),
+        (("train", "catching", "--noise", -1), "noise must be 0 or more"),
+        (("train", "catching", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),
+        (("train", "catching", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
         (
-            ("train", "--task", "examples/own_task.py:CraneTask"),
-            "no preset 'released'; known: none, or --preset",
+            ("train", "examples/own_task.py:CraneTask", "--preset", "released"),
+            "no preset 'released'; known: none",
         ),
         (("evaluate", "still", "--json", "results"), "ends in .json"),
         (("evaluate", "still", "--json", "config.json"), "none of config.json"),
@@ -190,7 +229,8 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         (("report", "results"), "neither a run (it has no config.json"),
         (("report", "results/paper", "--out", "README.md"), "is a file: name a folder"),
         (("study", "paper", "--quick", "--ray", "localhost:1"), "no Ray cluster answers at localhost:1"),
-        (("play", "--out", "README.md"), "--out README.md is a file"),
+        (("evaluate", "still", "--conditions", "clean", "fog"), "unknown condition 'fog'"),
+        (("play", "still", "--out", "README.md"), "--out README.md is a file"),
         (("trials", "--policies", "still", "still"), "name each policy once"),
         (("trials", "--sight", "perfect", "--films"), "show what cameras see"),
         (("trials", "--workers", 0), "workers must be at least 1"),

@@ -43,11 +43,11 @@ def test_the_cameras_see_a_ball_from_the_ramp_where_it_is(twin):
         state = twin.state()
         if state.thing_position[2] < state.plate_position[2] + 0.15:
             break
-        sight.tick(twin)
+        sight.tick()
         if state.thing_position[2] < state.plate_position[2] + 0.6:
-            seen = sight.ball(twin)
+            seen = sight.estimate(twin.time_s)
             if seen is not None:
-                errors.append((seen[0] - state.thing_position, seen[1] - state.thing_velocity))
+                errors.append((seen.position - state.thing_position, seen.velocity - state.thing_velocity))
     assert len(errors) > 50
     position, velocity = (np.array(part) for part in zip(*errors, strict=True))
     # Medians: the first states, while the ball still leaves the ramp, are worse.
@@ -72,21 +72,21 @@ def test_windows_do_not_change_what_is_seen(twin):
         sight = CameraObserver(twin, ball, config, 1)
         for _ in range(600):
             twin.advance(1)
-            sight.tick(twin)
+            sight.tick()
         frame = sight.shown[0][0]
         assert (frame == 0).all(axis=2).mean() > 0.8 or config.window_half_px is None
-        seen.append(sight.ball(twin))
-    np.testing.assert_allclose(seen[0][0], seen[1][0], atol=0.004)
-    np.testing.assert_allclose(seen[0][1], seen[1][1], atol=0.1)
+        seen.append(sight.estimate(twin.time_s))
+    np.testing.assert_allclose(seen[0].position, seen[1].position, atol=0.004)
+    np.testing.assert_allclose(seen[0].velocity, seen[1].velocity, atol=0.1)
     with pytest.raises(ValueError, match="window_half_px"):
         CameraObserverConfig(window_half_px=100)
 
 
 def test_a_trial_runs_from_pictures_to_torques_and_repeats_itself():
-    ball, player = BALLS["foam"], find_policy("dris-robot")
-    twin = Twin(drive("fci", player[0]))
+    ball, policy = BALLS["foam"], find_policy("dris-robot")
+    twin = Twin(drive("rate-limit", policy.task_config))
     first, again = (
-        run_trial(player, ball, Ramp(0.20), 3, twin, CameraObserver(twin, ball, seed=3), duration_s=0.3)
+        run_trial(policy, ball, Ramp(0.20), 3, twin, CameraObserver(twin, ball, seed=3), duration_s=0.3)
         for _ in range(2)
     )
     assert first.began and first.blind_steps == 0 and 0 < first.position_error < 0.02
@@ -96,10 +96,10 @@ def test_a_trial_runs_from_pictures_to_torques_and_repeats_itself():
 
 
 def test_a_feather_flies_like_its_ball_and_does_not_push():
-    player, states = find_policy("still"), []
+    policy, states = find_policy("still"), []
     for coupling in ("two-way", "one-way"):
         config = TrialsConfig(coupling=coupling, sight="perfect")
-        world = Twin(tables.lab_of(config, player))
+        world = Twin(tables.lab_of(config, policy))
         world.reset(tables.thing_of(config, "rubber"), Drop(0.5), 0)
         world.advance(320)  # falls for sqrt(2 * 0.5 / 9.81) = 0.319 s, with air a little longer
         before = world.state()
@@ -122,7 +122,7 @@ def test_a_film_shows_the_side_and_both_cameras(tmp_path):
     pytest.importorskip("imageio")
     file = tmp_path / "film.mp4"
     trial = film(
-        find_policy("still"), BALLS["foam"], Drop(0.3), 0, drive("fci"), "still", file, duration_s=0.05
+        find_policy("still"), BALLS["foam"], Drop(0.3), 0, drive("rate-limit"), "still", file, duration_s=0.05
     )
     video, pictures = cv2.VideoCapture(str(file)), []
     while (read := video.read())[0]:

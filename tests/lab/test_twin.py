@@ -116,7 +116,7 @@ def test_impact_pushes_the_arm_by_what_the_ball_loses():
 
 
 def test_torques_and_their_rate_stay_inside_fcis_limits():
-    twin = Twin(drive("fci", TEXT))  # stiff enough to ask for more than there is
+    twin = Twin(drive("rate-limit", TEXT))  # stiff enough to ask for more than there is
     twin.reset(BALLS["foam"], Drop(2.0), 0)
     twin.set_reference(np.array(TEXT.home) + [0.6, 0.5, 0.5, 0.5, 0.5, -0.5, 0.5])
     torques = [twin.torque]
@@ -143,7 +143,7 @@ def test_an_unlimited_arm_answers_at_once_and_a_reference_waits_for_its_latency(
 
 @pytest.mark.parametrize("task", [TASK, TEXT], ids=["released", "paper"])
 def test_the_arm_holds_its_home(task):
-    twin = Twin(drive("fci", task))
+    twin = Twin(drive("rate-limit", task))
     twin.reset(BALLS["foam"], Drop(3.0), 0)
     twin.advance(300)
     np.testing.assert_allclose(twin.state().q, task.home, atol=1e-6)

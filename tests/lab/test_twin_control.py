@@ -171,16 +171,18 @@ def test_the_law_drives_no_faster_than_its_share_of_the_speed_limits():
 
 def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
     robot = PRESETS["robot"]
-    assert drive("fci", robot).stiffness == drive("jumping", robot).stiffness == robot.stiffness
-    assert drive("fci", robot).joint_speed == 0.9
+    assert drive("rate-limit", robot).stiffness == drive("no-rate-limit", robot).stiffness == robot.stiffness
+    assert drive("rate-limit", robot).joint_speed == 0.9
     assert drive("ideal", robot).torque_rate == 1000.0 and drive("ideal", TASK).torque_rate is None
     # Fitted gains are for the stiff ones of the text; soft ones stay, inside the limits.
-    assert drive("identified", robot) == drive("fci", robot)
-    assert drive("identified", TEXT).stiffness != TEXT.stiffness == drive("fci", TEXT).stiffness
-    soft = drive("identified", TASK)
+    assert drive("fitted-gains", robot) == drive("rate-limit", robot)
+    assert drive("fitted-gains", TEXT).stiffness != TEXT.stiffness == drive("rate-limit", TEXT).stiffness
+    soft = drive("fitted-gains", TASK)
     assert (soft.stiffness, soft.damping) == (TASK.stiffness, TASK.damping)
-    assert (soft.joint_speed, soft.governor) == (0.95, 0.9) and drive("fci", TASK).governor is None
-    with pytest.raises(ValueError, match="no drive 'magic'; known: ideal, jumping, fci, identified"):
+    assert (soft.joint_speed, soft.governor) == (0.95, 0.9) and drive("rate-limit", TASK).governor is None
+    with pytest.raises(
+        ValueError, match="no drive 'magic'; known: ideal, no-rate-limit, rate-limit, fitted-gains"
+    ):
         drive("magic")
 
 
@@ -254,10 +256,10 @@ def test_execution_error_reaches_the_twins_references():
 
 def test_the_twin_knows_noise_execution_error_and_other_balls():
     policy = find_policy("still")
-    row = compare.score_in_twin(policy, "restitution", 2, 5, "fci")
+    row = compare.score_in_twin(policy, "restitution", 2, 5, "rate-limit")
     assert (row["world"], row["drive"], row["condition"], row["episodes"]) == (
         "twin",
-        "fci",
+        "rate-limit",
         "restitution",
         2,
     )
@@ -270,7 +272,7 @@ def test_the_twin_knows_noise_execution_error_and_other_balls():
     assert min(balls) >= 0.45 and max(balls) <= 0.5  # 0.7 to 0.8, averaged with the plate's 0.2
     for name in ("worst-case", "ramp-1.3", "delay-20", "dropout-20", "correlated-2"):
         with pytest.raises(ValueError, match=f"'{name}'"):
-            compare.score_in_twin(policy, name, 2, 5, "fci")
+            compare.score_in_twin(policy, name, 2, 5, "rate-limit")
 
 
 def test_a_throw_from_below_the_plate_is_not_lost_before_it_came():

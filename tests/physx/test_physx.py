@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from dris.experiments.physx_episodes import score_in_physx
 from fakes import LineTask
 
 from dris import Env, EnvConfig
@@ -15,7 +14,9 @@ from dris.catching.task import CatchingTask
 from dris.core.conditions import find_condition
 from dris.core.constants import GRAVITY
 from dris.core.rollout import make_env, run_episodes
-from dris.evaluation.registry import find_policy
+from dris.core.task import NoConfig
+from dris.evaluation.registry import PolicyHandle, find_policy
+from dris.experiments.worlds import check_world, score_in_physx
 from dris.physx import scene as physx_scene
 from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene
 from dris.physx.task import PhysxTask, plate_material
@@ -139,15 +140,16 @@ def test_episodes_are_the_training_worlds_up_to_the_impact():
 
 @needs_sapien
 def test_a_score_stands_beside_the_training_worlds():
-    makers = find_policy("still")
-    row = score_in_physx(*makers, "restitution", 8, 3)
+    policy = find_policy("still")
+    row = score_in_physx(policy, "restitution", 8, 3)
     assert (row["world"], row["condition"], row["episodes"]) == ("physx", "restitution", 8)
     assert 0 <= row["success"] <= row["success_0.2"] <= 1 and -1 <= row["reward"] <= 1
-    alone = run_episodes(*makers, find_condition("restitution", CatchingTask.conditions()), 8, 3).score()
+    alone = run_episodes(
+        policy.make_task, policy.make_agent, find_condition("restitution", CatchingTask.conditions()), 8, 3
+    ).score()
     assert row["training_success"] == alone.success
     assert (
-        score_in_physx(*makers, "execution", 8, 3)["reward"]
-        != score_in_physx(*makers, "clean", 8, 3)["reward"]
+        score_in_physx(policy, "execution", 8, 3)["reward"] != score_in_physx(policy, "clean", 8, 3)["reward"]
     )
 
 
@@ -155,9 +157,9 @@ def test_what_physx_is_not_for_is_refused():
     with pytest.raises(ValueError, match=r"1000 Nm/s: take --world twin"):
         PhysxTask(CatchingConfig(torque_rate=1000.0))
     with pytest.raises(ValueError, match="'worst-case' runs 81 conditions"):
-        score_in_physx(find_policy("still"), "worst-case", 2, 0)
+        check_world("physx", [find_policy("still")], ("worst-case",))
     with pytest.raises(ValueError, match="LineTask is no catching task"):
-        score_in_physx(LineTask, lambda task, sets: None, "clean", 2, 0)
+        check_world("physx", [PolicyHandle("x", LineTask, NoConfig(), None)], ("clean",))
     with pytest.raises(ValueError, match="ball_density must be positive and finite, got 0"):
         PhysxConfig(ball_density=0.0)
     with pytest.raises(ValueError, match="step_s must be positive and finite, got inf"):

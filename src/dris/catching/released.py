@@ -1,7 +1,7 @@
 """The policy that the paper's laboratory published, as an agent of the catching task.
 
 Two files are needed, which do not come with this package: the weights of its set encoder and of its policy.
-Facts of the laboratory's own code, not its code (docs/released.md):
+Facts of the laboratory's own code, not its code (docs/reports/released.md):
 
     z = max over points of (6-64-128-64 with batch norm);  h = layer norm(gamma(u) z + beta(u));  a = MLP(h)
 

@@ -1,8 +1,8 @@
 """Every number of the catching task, with its unit and its source.
 
 Sources: [paper] the paper's text; [released] the environment that the paper's laboratory published later,
-which is where its figures come from (docs/released.md); [design] chosen here where both are silent, with the
-reason. Defaults are the preset `released`.
+which is where its figures come from (docs/reports/released.md); [design] chosen here where both are silent,
+with the reason. Defaults are the preset `released`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CatchingConfig:
     horizon: int = 20
     """Control steps in an episode, one second [paper]."""
     substep_s: float = 0.005
-    """Step of arm and contact; ten times finer than the action, justified in docs/physics.md [design]."""
+    """Step of arm and contact; ten times finer than the action: docs/reports/physics.md [design]."""
 
     # Robot.
     mount: Literal["down", "level"] = policy_field("down")
@@ -57,8 +57,8 @@ class CatchingConfig:
     """D of the torque law [Nm s/rad] [released]."""
     joint_speed: float | None = None
     """Share of the FR3's joint speed limits that it is driven at. None: only torques are limited, as in the
-    paper's simulation; the real robot stops beyond its speed limits. See docs/physics.md for what a limit
-    costs [design]."""
+    paper's simulation; the real robot stops beyond its speed limits. What a limit costs:
+    docs/reports/physics.md [design]."""
     torque_rate: float | None = None
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
 
@@ -157,7 +157,7 @@ TEXT = CatchingConfig(
     damping=(100.0, 100.0, 100.0, 100.0, 30.0, 30.0, 20.0),
     displacement=0.15,
     displacement_curve="square",
-    # A plate that can tilt less passes on less of the observation noise: docs/literal.md [design].
+    # A plate that can tilt less passes on less of the observation noise: docs/reports/literal.md [design].
     max_tilt=0.25,
     workspace_around="home",
     # Nearly all poses in this box are reachable [design].

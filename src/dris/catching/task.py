@@ -86,7 +86,7 @@ class CatchingTask(Task):
 
     @classmethod
     def policies(cls) -> Mapping[str, Path]:
-        """Trained policies that come with the package; docs/policies.md says how they were made."""
+        """Trained policies that come with the package; docs/reports/policies.md says how they were made."""
         names = ("e2e", "dris-10", "dris-50", "dris-200", "dris-robot")
         return {name: Path(__file__).parent / "policies" / f"{name}.safetensors" for name in names}
 

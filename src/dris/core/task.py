@@ -75,7 +75,12 @@ class Task(ABC):
     @classmethod
     def build(cls, config: Any = None) -> Self:
         """The task with a configuration; tasks that have none are built without arguments."""
-        return cls() if cls.Config is NoConfig else cls(cls.Config() if config is None else config)  # type: ignore[call-arg]
+        arguments = () if cls.Config is NoConfig else (cls.Config() if config is None else config,)
+        try:
+            return cls(*arguments)
+        except TypeError as error:
+            given = "its configuration alone" if arguments else "without arguments"
+            raise ValueError(f"{cls.__name__} cannot be built {given}: {error}") from error
 
     @classmethod
     def conditions(cls) -> Mapping[str, Condition]:

@@ -99,4 +99,4 @@ def glossary(task: type[Task]) -> dict[str, str]:
 
     meant = {"success": first_line(task.success)}
     meant |= {name: first_line(agent) for name, agent in task.baselines().items()}
-    return meant | dict.fromkeys(task.policies(), "ships with the package, trained as docs/policies.md says")
+    return meant | dict.fromkeys(task.policies(), "ships with the package: docs/reports/policies.md")

@@ -15,7 +15,7 @@ import numpy as np
 
 from dris.lab.forces import Forces
 from dris.lab.model import LabConfig, build_bench
-from dris.lab.objects import BALLS, Thing
+from dris.lab.objects import BALLS, CatchObject
 from dris.lab.twin import TICK_S
 
 DROP_HEIGHTS = (0.3, 1.5)
@@ -39,7 +39,7 @@ class Row:
 class Bench:
     """A ball on or over a fixed padded plate, tilted about y; x points downhill."""
 
-    def __init__(self, config: LabConfig, thing: Thing, tilt: float = 0.0):
+    def __init__(self, config: LabConfig, thing: CatchObject, tilt: float = 0.0):
         """In a vacuum: air has its own test."""
         config = replace(config, air_density=0.0)
         self.model = build_bench(config, thing, tilt)
@@ -75,7 +75,7 @@ class Bench:
         return (self.speed - before) / (ticks * TICK_S)
 
 
-def restitution(config: LabConfig, thing: Thing, height: float, drops: int = 12) -> list[float]:
+def restitution(config: LabConfig, thing: CatchObject, height: float, drops: int = 12) -> list[float]:
     """Restitution of drops from about a height [m]: speed after the contact over speed before it."""
     bench = Bench(config, thing)
     speed = math.sqrt(2 * config.gravity * height)
@@ -94,7 +94,7 @@ def restitution(config: LabConfig, thing: Thing, height: float, drops: int = 12)
     return results
 
 
-def sliding_friction(config: LabConfig, thing: Thing) -> float:
+def sliding_friction(config: LabConfig, thing: CatchObject) -> float:
     """Friction coefficient from sliding down a plate too steep to roll: a = g (sin - mu cos)."""
     factor = thing.inertia[0] / (thing.mass * thing.radius**2)
     tilt = math.atan(1.5 * thing.friction * (1 + 1 / factor))  # it slips where tan > mu (1 + 1 / k)
@@ -104,7 +104,9 @@ def sliding_friction(config: LabConfig, thing: Thing) -> float:
     return (math.sin(tilt) - pull / config.gravity) / math.cos(tilt)
 
 
-def rolling_acceleration(config: LabConfig, thing: Thing, tilt: float = ROLL_TILT) -> tuple[float, float]:
+def rolling_acceleration(
+    config: LabConfig, thing: CatchObject, tilt: float = ROLL_TILT
+) -> tuple[float, float]:
     """Downhill acceleration of a rolling ball [m/s2]: by formula, g (sin - c cos) / (1 + k), and measured."""
     factor = thing.inertia[0] / (thing.mass * thing.radius**2)
     expected = config.gravity * (math.sin(tilt) - thing.rolling * math.cos(tilt)) / (1 + factor)

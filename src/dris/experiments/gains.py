@@ -143,7 +143,7 @@ def identify(
         evaluations: Iterations of the fit at most.
     """
     trained = catching_config(find_policy(policy))
-    config = config or drive("fci", trained)
+    config = config or drive("rate-limit", trained)
     fit = catch_motions(policy, motions, FIT_SEED)
     first = np.log(np.concatenate((trained.stiffness, trained.damping)))
 

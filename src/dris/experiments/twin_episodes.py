@@ -24,14 +24,14 @@ from dris.evaluation.scores import score_row
 from dris.lab.drives import drive
 from dris.lab.launch import Placed
 from dris.lab.model import PLATE_HALF
-from dris.lab.objects import SOLID, Thing, ball
+from dris.lab.objects import SOLID, CatchObject, ball
 from dris.lab.observer import TruthObserver
 from dris.lab.trial import SETTLED_S, Trial, catching_config, is_settled, run_trial
 from dris.lab.twin import Twin
 
 TRAINING_S = SETTLED_S
 """Length of the twin's trials here, as of the training's episodes [s]."""
-Started = tuple[Thing, Placed]
+Started = tuple[CatchObject, Placed]
 """A ball, and where it and the robot start."""
 
 BALL_DENSITY = 100.0
@@ -63,7 +63,7 @@ class Comparison:
         }
 
 
-def training_ball(radius: float, restitution: float, friction: float) -> Thing:
+def training_ball(radius: float, restitution: float, friction: float) -> CatchObject:
     """A ball of the training world, with a mass."""
     mass = BALL_DENSITY * 4 / 3 * math.pi * radius**3
     return ball(
@@ -96,7 +96,7 @@ def training_starts(task: CatchingTask, condition: Condition, episodes: int, see
     ]
 
 
-def judge(trial: Trial, thing: Thing, config: CatchingConfig) -> tuple[dict[str, bool], float]:
+def judge(trial: Trial, thing: CatchObject, config: CatchingConfig) -> tuple[dict[str, bool], float]:
     """Success by the training's measures after one second of a trial, and the mean reward of its steps."""
     states = trial.states[1 : config.horizon + 1]  # after each control step
     last, speeds = states[-1], config.other_success_speeds

@@ -2,6 +2,6 @@
 
 from typing import Literal
 
-Drive = Literal["ideal", "jumping", "fci", "identified"]
+Drive = Literal["ideal", "no-rate-limit", "rate-limit", "fitted-gains"]
 """What stands between reference and torque: see `dris.lab.drives`. Here, so that a command line can be read
 without MuJoCo."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from dris.catching.control import BallEstimate
 from dris.lab.cameras import CameraConfig
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, exposures, lens_maps
 from dris.lab.twin import TICK_S, WINDOW, Twin
 from dris.perception.arrival import Arrival
@@ -71,7 +71,7 @@ def camera_model(camera: CameraConfig) -> CameraModel:
     )
 
 
-def detector(thing: Thing) -> DetectorConfig:
+def detector(thing: CatchObject) -> DetectorConfig:
     """A colour range around that of a thing; shading changes value, so its range is wide."""
     hue, saturation, _ = colorsys.rgb_to_hsv(*thing.colour)
     around = ((360 * hue - 14) % 360, (360 * hue + 14) % 360)
@@ -93,7 +93,9 @@ class _Shot:
 class CameraObserver:
     """Both cameras and the tracker of one trial."""
 
-    def __init__(self, twin: Twin, thing: Thing, config: CameraObserverConfig | None = None, seed: int = 0):
+    def __init__(
+        self, twin: Twin, thing: CatchObject, config: CameraObserverConfig | None = None, seed: int = 0
+    ):
         self.config = config = config or CameraObserverConfig()
         self._names = [camera.name for camera in twin.config.lab.cameras]
         self.rig = Rig((camera_model(twin.config.lab.cameras[0]), camera_model(twin.config.lab.cameras[1])))

@@ -18,7 +18,7 @@ IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 SPEED_SHARE = 0.95
 """Of the joints' speed limits that a policy is driven at which was trained without one. Its controller then
 shortens the way of all joints together, so that none is asked to go faster: cutting each for itself would
-turn the plate (docs/twin.md)."""
+turn the plate (docs/reports/twin.md)."""
 GOVERNOR = 0.9
 """Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
 
@@ -27,10 +27,9 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     """A drive by its name, for a policy that was trained on `task`.
 
     ideal: nothing but contact, coupling and the control path differs from the training world.
-    jumping: joint friction, latency and air; torques may still jump, as in the paper's simulation.
-    fci: FCI's limit of 1000 Nm/s as well, with the gains of the training.
-    identified: that limit, with gains that were fitted to the training world's answer, as the paper did. The
-    fit is of the stiff gains of preset `paper` and serves policies that were trained with these; any other
+    no-rate-limit: joint friction, latency and air; torques may still jump, as in the paper's simulation.
+    rate-limit: FCI's limit of 1000 Nm/s as well, with the gains of the training.
+    fitted-gains: that limit, with gains fitted to the training world's answer, as the paper did. The fit is of the stiff gains of preset `paper` and serves policies that were trained with these; any other
     policy keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it
     (preset `released`), and then runs inside `SPEED_SHARE` and `GOVERNOR`.
 
@@ -48,13 +47,13 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     if name == "ideal":
         still = LabConfig(joint_friction=(0.0,) * 7, air_density=0.0)
         return replace(own, lab=still, torque_rate=task.torque_rate, latency_s=0.0)
-    if name == "jumping":
+    if name == "no-rate-limit":
         return replace(own, torque_rate=None)
     fitted = (task.stiffness, task.damping, task.torque_rate) == (TEXT.stiffness, TEXT.damping, None)
-    if name == "identified" and fitted:
+    if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
-    if name == "identified" and task.torque_rate is None:
+    if name == "fitted-gains" and task.torque_rate is None:
         return replace(own, joint_speed=task.joint_speed or SPEED_SHARE, governor=GOVERNOR)
-    if name in ("fci", "identified"):
+    if name in ("rate-limit", "fitted-gains"):
         return own
     raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")

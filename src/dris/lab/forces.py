@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 
 from dris.lab.model import LabConfig
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 
 REST_SPEED = 0.005
 """Rolling resistance fades below this speed of the surface [m/s], so that a ball at rest stays at rest."""
@@ -21,7 +21,7 @@ REST_SPEED = 0.005
 class Forces:
     """Drag, buoyancy and rolling resistance on the thing of a model."""
 
-    def __init__(self, model: mujoco.MjModel, config: LabConfig, thing: Thing):
+    def __init__(self, model: mujoco.MjModel, config: LabConfig, thing: CatchObject):
         """Remember where the thing is in the model."""
         self._dof = int(model.joint("thing").dofadr[0])
         self._pad = model.geom("plate").id

@@ -14,7 +14,7 @@ import numpy as np
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.lab.model import LabConfig, RampShape
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 
 RAMP_RADII = (0.13, 0.20, 0.32)
 """The three lower sections [m] [paper]."""
@@ -42,7 +42,7 @@ class Scene:
     """What a launch may know: the laboratory, the thing, and where the plate starts."""
 
     lab: LabConfig
-    thing: Thing
+    thing: CatchObject
     kinematics: Kinematics
     """Of the robot, for where it starts."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from dris.catching.robot_model import robot_spec
 from dris.core.constants import GRAVITY
 from dris.lab.cameras import CAMERAS, CameraConfig
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 
 JOINTS = 7
 PLATE_HALF = 0.12
@@ -139,7 +139,7 @@ def _bisect(returned: Callable[[float], float], restitution: float) -> float:
 
 
 def build(
-    config: LabConfig, thing: Thing, ramp: RampShape | None = None, mount: str = "down"
+    config: LabConfig, thing: CatchObject, ramp: RampShape | None = None, mount: str = "down"
 ) -> mujoco.MjModel:
     """The whole laboratory with one thing, free to move; its body and free joint come after the arm's."""
     spec = robot_spec(mount)
@@ -173,7 +173,7 @@ def build(
     return spec.compile()
 
 
-def build_bench(config: LabConfig, thing: Thing, tilt_rad: float = 0.0) -> mujoco.MjModel:
+def build_bench(config: LabConfig, thing: CatchObject, tilt_rad: float = 0.0) -> mujoco.MjModel:
     """A padded plate that nothing can move, turned about y by `tilt_rad`, and one thing.
 
     The plate's top face has its centre in the origin; it is wide, so that nothing rolls off in a test.
@@ -226,7 +226,7 @@ def _pad(spec: mujoco.MjSpec) -> None:
     )
 
 
-def _add_thing(spec: mujoco.MjSpec, config: LabConfig, thing: Thing) -> None:
+def _add_thing(spec: mujoco.MjSpec, config: LabConfig, thing: CatchObject) -> None:
     body = spec.worldbody.add_body(name="thing", pos=[0, 0, 3])
     body.add_freejoint(name="thing")
     body.explicitinertial = True

@@ -28,7 +28,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Thing:
+class CatchObject:
     """An object to catch."""
 
     name: str
@@ -92,10 +92,10 @@ def ball(
     rolling: float,
     drag: float,
     colour: tuple[float, float, float] = (0.95, 0.45, 0.10),
-) -> Thing:
+) -> CatchObject:
     """A sphere; `inertia_factor` is 2/5 for a solid one and 2/3 for a thin shell."""
     moment = inertia_factor * mass * radius**2
-    return Thing(
+    return CatchObject(
         name,
         (Part("sphere", (radius,) * 3),),
         mass,
@@ -108,7 +108,7 @@ def ball(
     )
 
 
-BALLS: dict[str, Thing] = {
+BALLS: dict[str, CatchObject] = {
     thing.name: thing
     for thing in (
         ball(
@@ -171,10 +171,10 @@ def _ellipsoid_inertia(mass: float, size: tuple[float, float, float]) -> tuple[f
 
 _APPLE = (0.036, 0.036, 0.032)
 _CUBE = 0.02
-IRREGULAR: dict[str, Thing] = {
+IRREGULAR: dict[str, CatchObject] = {
     thing.name: thing
     for thing in (
-        Thing(
+        CatchObject(
             "apple",  # the paper's "lightweight toy apple"; all values assumed
             (Part("ellipsoid", _APPLE),),
             mass=0.025,
@@ -185,7 +185,7 @@ IRREGULAR: dict[str, Thing] = {
             drag=0.47,
             colour=(0.85, 0.10, 0.10),
         ),
-        Thing(
+        CatchObject(
             "strawberry",  # the paper's "heavier toy strawberry": a wide top and a tip; all values assumed
             (
                 Part("ellipsoid", (0.024, 0.024, 0.018), (0.0, 0.0, 0.008)),
@@ -199,7 +199,7 @@ IRREGULAR: dict[str, Thing] = {
             drag=0.50,
             colour=(0.90, 0.05, 0.25),
         ),
-        Thing(
+        CatchObject(
             "cube",  # the paper's "wooden cube"; 4 cm of beech-like wood at 650 kg/m3, assumed
             (Part("box", (_CUBE,) * 3),),
             mass=0.0416,
@@ -214,10 +214,10 @@ IRREGULAR: dict[str, Thing] = {
 }
 """The paper's irregular objects, as primitives."""
 
-THINGS: dict[str, Thing] = BALLS | IRREGULAR
+THINGS: dict[str, CatchObject] = BALLS | IRREGULAR
 
 
-def thing(name: str) -> Thing:
+def thing(name: str) -> CatchObject:
     """A thing by its name.
 
     Raises:

@@ -22,7 +22,7 @@ from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.lab.drives import drive
 from dris.lab.launch import Laid, Launch, Placed
 from dris.lab.model import PLATE_HALF
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 from dris.lab.observer import LabObserver, TruthObserver
 from dris.lab.twin import FCI_TORQUE_RATE, TICK_S, State, Twin
 
@@ -92,7 +92,7 @@ class Trial:
 
 def run_trial(
     policy: str | PolicyHandle,
-    thing: Thing,
+    thing: CatchObject,
     launch: Launch,
     seed: int,
     twin: Twin | None = None,
@@ -113,7 +113,7 @@ def run_trial(
         thing: What to catch.
         launch: How it comes.
         seed: Of the launch.
-        twin: To use again; otherwise a new one with the drive `fci`.
+        twin: To use again; otherwise a new one with the drive `rate-limit`.
         observer: How the thing is seen, on that twin; the truth otherwise.
         duration_s: From the beginning to the end [s].
         watch: Called after every millisecond, for videos.
@@ -125,7 +125,7 @@ def run_trial(
     """
     handle = find_policy(policy) if isinstance(policy, str) else policy
     config = catching_config(handle)
-    twin = twin or Twin(drive("fci", config))
+    twin = twin or Twin(drive("rate-limit", config))
     if twin.config.mount != config.mount:
         raise ValueError(
             f"the twin's hand holds its plate '{twin.config.mount}', the policy was trained with "
@@ -260,7 +260,9 @@ class _Record:
         )
 
 
-def is_settled(state: State, thing: Thing, config: CatchingConfig, slower_than: float | None = None) -> bool:
+def is_settled(
+    state: State, thing: CatchObject, config: CatchingConfig, slower_than: float | None = None
+) -> bool:
     """The training's success: on the disc inside the plate, and slow [m/s], by default as the task has it."""
     seen = np.concatenate((state.thing_position - state.plate_position, state.thing_velocity))
     speed = config.success_speed if slower_than is None else slower_than

@@ -20,7 +20,7 @@ from dris.catching.settings import CatchingConfig
 from dris.lab.forces import Forces
 from dris.lab.launch import Launch, Scene, Start
 from dris.lab.model import JOINTS, PLATE_HALF, LabConfig, RampShape, build
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 
 TICK_S = 0.001
 """The robot's control cycle [s]."""
@@ -124,10 +124,10 @@ class Twin:
         self._max_position_error = self.kinematics.max_position_error(
             self.config.joint_speed, self.config.stiffness, self.config.damping
         )
-        self._built: tuple[Thing, RampShape | None] | None = None
+        self._built: tuple[CatchObject, RampShape | None] | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
 
-    def reset(self, thing: Thing, launch: Launch, seed: int) -> State:
+    def reset(self, thing: CatchObject, launch: Launch, seed: int) -> State:
         """Start a trial: robot at rest at its start, the thing on its way."""
         scene = Scene(self.config.lab, thing, self.kinematics)
         start = launch.start(scene, np.random.default_rng(seed))
@@ -158,7 +158,7 @@ class Twin:
         """[7] of the last tick [Nm]: an arm at rest holds itself."""
         return self.state()
 
-    def _build(self, thing: Thing, ramp: RampShape | None) -> None:
+    def _build(self, thing: CatchObject, ramp: RampShape | None) -> None:
         if self._built == (thing, ramp):
             return
         self.close()

@@ -16,7 +16,7 @@ from dris.learning.policy import PolicyConfig
 
 @dataclass(frozen=True)
 class PpoConfig:
-    """How the policy learns; what the paper leaves open was tuned here (docs/policies.md)."""
+    """How the policy learns; what the paper leaves open was tuned here (docs/reports/policies.md)."""
 
     learning_rate: float = 3e-3
     """At the start; falls linearly with the iterations."""
@@ -59,7 +59,7 @@ class PpoConfig:
 
 
 LITERAL_PPO = PpoConfig(weight_decay=0.07, decay_encoder=False)
-"""As it was tuned on the paper's text taken literally (docs/literal.md)."""
+"""As it was tuned on the paper's text taken literally (docs/reports/literal.md)."""
 
 
 @dataclass(frozen=True)

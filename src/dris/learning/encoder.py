@@ -49,7 +49,7 @@ class EncoderConfig:
     learning_rate: float = 2e-3
     code_spread: float = 0.3
     """Standard deviation of each feature of the finished code. Smaller codes make for gentler policies,
-    which pass on less noise: docs/literal.md."""
+    which pass on less noise: docs/reports/literal.md."""
 
     def __post_init__(self) -> None:
         """Refuse shapes and efforts that make no encoder."""

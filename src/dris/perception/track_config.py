@@ -16,7 +16,7 @@ class TrackerConfig:
     estimator: Estimator = "gravity"
     """`line`: velocity is the slope of a straight line over the window, as in the paper; in flight it is the
     velocity of the window's middle. `gravity`: the line is fitted after taking out g t^2 / 2, unless the ball
-    is on the plate. docs/eyes.md compares them."""
+    is on the plate. docs/reports/perception.md compares them."""
     window_s: float = 0.1
     """Sliding window of the velocity [paper, Appendix A]."""
     flight_window_s: float = 0.4

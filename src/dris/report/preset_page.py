@@ -168,7 +168,7 @@ def cost_part(results: Results, paper: dict[str, Any], preset: str) -> list[str]
         "runs beside them; those that are missing or have no time count as the median of their method, and "
         "methods "
         f"without a time are left out. Spread over the cores of a cluster, the longest first: {hours}; "
-        "scoring, and what the cluster itself takes, come on top (docs/study.md).</p>",
+        "scoring, and what the cluster itself takes, come on top (docs/reports/study.md).</p>",
     ]
 
 

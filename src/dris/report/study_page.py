@@ -69,7 +69,7 @@ LITERAL = (
     "the older study, of the same recipe. Contact under <code>paper</code> follows the paper's simulator as "
     "far as it is known; under <code>exact</code> balls bounce and rub as their numbers say. The recipe was "
     "tuned on dris-10 with training seed 0, not on E2E; claims, test and the aim of the ramps were revised "
-    "when the scores of 20 of its runs had been seen, the tables' arrangement at 40 (docs/study.md)."
+    "when the scores of 20 of its runs had been seen, the tables' arrangement at 40 (docs/reports/study.md)."
 )
 
 
@@ -86,7 +86,7 @@ def _introduction(results: Results) -> str:
     size = f" Every run: {most}{other}." if sizes else ""
     return (
         f"<p>{sum(map(len, results.cells.values()))} of {len(plan['jobs'])} runs are in.{size} Preset "
-        "<code>released</code> is the environment behind the paper's figures (docs/released.md). Success is "
+        "<code>released</code> is the environment behind the paper's figures (docs/reports/released.md). Success is "
         "told at 0.1 m/s, the paper's text, and at 0.2 m/s, the released environment.</p>"
         f"<p>Each trained policy is scored on single balls, {plan['episodes']} episodes per condition (a "
         "quarter on ramps, an eighth at each point of the worst case's grid), evaluation seed "

@@ -44,7 +44,7 @@ class WorldConfig:
     bounce_speed: float
     """Impacts slower than this do not bounce [m/s]."""
     substep_s: float = 0.005
-    """Step of arms and contact [s]; docs/physics.md shows the error against it."""
+    """Step of arms and contact [s]; docs/reports/physics.md shows the error against it."""
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law may drive at; None drives without limit."""
     torque_rate: float | None = None

@@ -41,7 +41,7 @@ CORRELATED, DROPPED = tuple(f"correlated-{k}" for k in (1, 2, 3, 4)), ("dropout-
 HARSH = (
     "But the condition is another than the paper's: there everyone keeps 0.87 or more; here, with these "
     "gains and an error drawn anew each step, even a plate held still moves too fast in two of three "
-    "moments (docs/literal.md)."
+    "moments (docs/reports/literal.md)."
 )
 MILD = (
     "But the condition is milder than the paper's, where everyone loses much: here all stay close to clean."

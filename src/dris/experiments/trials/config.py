@@ -10,8 +10,8 @@ from dris.lab import Drive
 
 TRIALS_SEED = 50_021
 """Seed of the first trial of every cell. No policy was trained on it; the gains of preset `robot` were chosen
-by a look at the first three trials of each cell (docs/literal.md), and so were cameras, approach and drive of
-preset `released` (docs/twin.md)."""
+by a look at the first three trials of each cell (docs/reports/literal.md), and so were cameras, approach and
+drive of preset `released` (docs/reports/twin.md)."""
 
 Kind = Literal["ramps", "throws", "balancing", "irregular"]
 
@@ -28,7 +28,7 @@ class TrialsConfig:
     trials: int = 20
     """Of every cell."""
     seed: int = TRIALS_SEED
-    drive: Drive = "identified"
+    drive: Drive = "fitted-gains"
     """What stands between reference and torque: see `dris.lab.drives`."""
     sight: Literal["cameras", "perfect"] = "cameras"
     """perfect: the true position and velocity, without delay."""

@@ -14,7 +14,7 @@ from dris.evaluation.registry import PolicyHandle
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.cameras import CAMERAS, CameraConfig
 from dris.lab.launch import Launch
-from dris.lab.objects import Thing
+from dris.lab.objects import CatchObject
 from dris.lab.observer import LabObserver
 from dris.lab.trial import Trial, run_trial
 from dris.lab.twin import Twin, TwinConfig
@@ -33,7 +33,7 @@ FOUND, TRACKED = (60, 220, 60), (60, 60, 255)
 
 def film(
     policy: PolicyHandle,
-    thing: Thing,
+    thing: CatchObject,
     launch: Launch,
     seed: int,
     config: TwinConfig,

@@ -15,7 +15,7 @@ import numpy as np
 from dris.experiments.trials.config import TRIALS_SEED
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.launch import RAMP_RADII, Launch, Ramp
-from dris.lab.objects import BALLS, Thing
+from dris.lab.objects import BALLS, CatchObject
 from dris.lab.twin import Twin
 from dris.perception.arrival import sinks_in
 
@@ -38,7 +38,7 @@ class Sighting:
     """Share of the frames in which the ball was found."""
 
 
-def follow(twin: Twin, thing: Thing, launch: Launch, estimator: Estimator, seed: int) -> Sighting:
+def follow(twin: Twin, thing: CatchObject, launch: Launch, estimator: Estimator, seed: int) -> Sighting:
     """Watch one launch until the thing is about to arrive."""
     twin.reset(thing, launch, seed)
     config = CameraObserverConfig()

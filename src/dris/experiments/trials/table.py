@@ -26,7 +26,7 @@ from dris.experiments.trials.outcome import within_limits
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
-from dris.lab.objects import BALLS, IRREGULAR, Thing, thing
+from dris.lab.objects import BALLS, IRREGULAR, CatchObject, thing
 from dris.lab.trial import catching_config, run_trial
 from dris.lab.twin import Twin, TwinConfig
 from dris.learning.checkpoint import fingerprint, load_checkpoint
@@ -42,7 +42,7 @@ _LONG = ("states", "decisions")
 
 
 def cells_of(kind: Kind) -> list[tuple[str, str, Launch]]:
-    """Thing, name of the launch, launch."""
+    """CatchObject, name of the launch, launch."""
     if kind == "ramps":
         return [(ball, f"R = {radius:.2f} m", Ramp(radius)) for ball in BALLS for radius in RAMP_RADII]
     if kind == "throws":
@@ -53,7 +53,7 @@ def cells_of(kind: Kind) -> list[tuple[str, str, Launch]]:
     return [(name, "thrown gently", SLOW_THROW) for name in IRREGULAR]
 
 
-def thing_of(config: TrialsConfig, name: str) -> Thing:
+def thing_of(config: TrialsConfig, name: str) -> CatchObject:
     """A thing by its name, as a table's values change it."""
     found = thing(name)
     if config.contact == "training":
