@@ -68,11 +68,9 @@ def test_without_a_condition_the_latent_is_the_code():
 
 
 def test_normalisation_is_of_the_condition():
-    model, obs = (
-        film("coded", state_group="code", conditioning="concat", obs_normalization=True),
-        observations(),
-    )
-    obs["tilt"] = torch.tensor([[-1.0, 3.0], [1.0, 7.0]]).repeat(3, 1)[:4]
+    model = film("coded", state_group="code", conditioning="concat", obs_normalization=True)
+    obs = observations(sets=4)
+    obs["tilt"] = torch.tensor([[-1.0, 3.0], [1.0, 7.0]]).repeat(2, 1)
     model.update_normalization(obs)  # mean (0, 5), standard deviation (1, 2); rsl_rl adds 0.01 to it
     latent = model.get_latent(obs)
     assert torch.equal(latent[:, :4], obs["code"])
