@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from dris.core.env import Env, EnvConfig
-from dris.core.rng import Draws
+from dris.core.rng import KeyedRng
+from dris.core.rollout import replay, rollout
 from dris.core.task import Task
 from dris.learning.encoder import EncoderConfig, SetEncoder
 
@@ -56,16 +57,14 @@ def random_episodes(
     env = Env(task, EnvConfig(sets=config.sets, instances=config.instances, seed=seed))
     every = torch.arange(config.sets)
     for episode in range(first, config.episodes if last is None else last):
-        draws = Draws(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
-        actions = draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
+        rng = KeyedRng(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
+        actions = rng.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
         env.episodes.fill_(episode)
-        seen = [env.reset().states]
-        for t in range(task.horizon - 1):
-            step = env.step(actions[:, t])
-            seen.append(step.observation.states)
-            if bool(step.terminated.any()):
-                env.restart(step.terminated)
-        yield torch.cat(seen)
+        seen: list[torch.Tensor] = []
+        for transition in rollout(env, replay(actions.unbind(dim=1)), max(task.horizon - 1, 1)):
+            seen += [] if seen else [transition.observation.states]
+            seen.append(transition.step.observation.states)
+        yield torch.cat(seen[: task.horizon])
 
 
 @dataclass(frozen=True)
