@@ -24,7 +24,6 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
-    config["policy"].setdefault("visible", config["policy"].pop("view", "set"))  # its name until 0.1
     instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
     encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)

@@ -11,7 +11,6 @@ from recipes import TINY_ENCODER
 from tensordict import TensorDict
 
 from dris.core.env import Observation
-from dris.learning.config import TrainConfig
 from dris.learning.encoder import EncoderConfig, SetEncoder
 from dris.learning.policy import FilmModel, Policy, PolicyConfig
 
@@ -165,8 +164,8 @@ def test_default_set_sizes_go_as_far_as_the_instances():
     assert EncoderConfig().sizes == (1, 2, 5, 10, 20, 50, 64)
     assert EncoderConfig(instances=16).sizes == (1, 2, 5, 10)
     assert EncoderConfig(instances=16, set_sizes=(3, 16)).sizes == (3, 16)
-    config = tyro.cli(TrainConfig, args=["--task", "x:y", "--encoder.instances", "16"])
-    assert config.encoder == EncoderConfig(instances=16)
+    config = tyro.cli(EncoderConfig, args=["--instances", "16"], default=EncoderConfig())
+    assert config == EncoderConfig(instances=16)  # though a default given whole names 64, too
 
 
 def test_chunks_of_sets_have_the_bits_of_all_at_once():
