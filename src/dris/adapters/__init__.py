@@ -1,1 +1,1 @@
-"""The environment as other libraries expect it: Gymnasium and rsl_rl. Each needs its extra."""
+"""The environment as other libraries expect it: Gymnasium, rsl_rl, Stable-Baselines3. Extras: gym, sb3."""

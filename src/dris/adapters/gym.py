@@ -1,6 +1,6 @@
 """Gymnasium adapters: `GymVectorEnv` for B sets, `GymEnv` for one.
 
-Observations are dictionaries: the state set (N, S) and its condition (C,). Needs the extra `gym`.
+Observations are dictionaries: the state set (N, S) and, if C > 0, its condition (C,). Needs the extra `gym`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import torch
+from gymnasium.spaces import Box, Dict
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -18,20 +19,17 @@ from dris.core.env import Env, EnvConfig, Observation, Step
 from dris.core.task import Task
 
 
-def _spaces(task: Task, instances: int) -> tuple[gymnasium.spaces.Dict, gymnasium.spaces.Box]:
+def spaces(task: Task, instances: int) -> tuple[Dict, Box]:
     """Observation and action space of one set."""
-
-    def box(*shape: int) -> gymnasium.spaces.Box:
-        return gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float32)
-
-    observation = gymnasium.spaces.Dict(
-        states=box(instances, len(task.state_names)), condition=box(task.condition_size)
-    )
-    return observation, gymnasium.spaces.Box(-1.0, 1.0, (task.action_size,), np.float32)
+    shapes = {"states": (instances, len(task.state_names)), "condition": (task.condition_size,)}
+    # Without an empty condition: learners fail on it, Stable-Baselines3 for one.
+    boxes = ((name, Box(-np.inf, np.inf, shape, np.float32)) for name, shape in shapes.items() if shape[-1])
+    return Dict(list(boxes)), Box(-1.0, 1.0, (task.action_size,), np.float32)
 
 
-def _arrays(observation: Observation) -> dict[str, np.ndarray]:
-    return {"states": observation.states.numpy(), "condition": observation.condition.numpy()}
+def arrays(observation: Observation) -> dict[str, np.ndarray]:
+    """An observation as NumPy arrays."""
+    return {name: tensor.numpy() for name, tensor in vars(observation).items() if tensor.shape[-1]}
 
 
 class GymVectorEnv(VectorEnv):
@@ -47,7 +45,7 @@ class GymVectorEnv(VectorEnv):
         self._task, self._config = task, config
         self._env = Env(task, config)
         self.num_envs = config.sets
-        self.single_observation_space, self.single_action_space = _spaces(task, config.instances)
+        self.single_observation_space, self.single_action_space = spaces(task, config.instances)
         self.observation_space = batch_space(self.single_observation_space, config.sets)
         self.action_space = batch_space(self.single_action_space, config.sets)
 
@@ -56,7 +54,7 @@ class GymVectorEnv(VectorEnv):
         super().reset(seed=seed)
         if seed is not None:
             self._env = Env(self._task, replace(self._config, seed=seed))
-        return _arrays(self._env.reset()), {}
+        return arrays(self._env.reset()), {}
 
     def step(self, actions: np.ndarray) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray, dict]:
         """One control step of every set."""
@@ -64,11 +62,11 @@ class GymVectorEnv(VectorEnv):
         info: dict[str, Any] = {"success": step.success.float().mean(dim=1).numpy()}
         observation = step.observation
         if bool(step.done.any()):
-            info["final_obs"] = _arrays(observation)
+            info["final_obs"] = arrays(observation)
             info["_final_obs"] = step.done.numpy()
             observation = self._env.reset(step.done)
         return (
-            _arrays(observation),
+            arrays(observation),
             step.reward.numpy(),
             step.terminated.numpy(),
             step.truncated.numpy(),
@@ -86,7 +84,7 @@ class GymEnv(gymnasium.Env):
             raise ValueError(f"GymEnv is one set, got sets = {config.sets}; use GymVectorEnv")
         self._task, self._config = task, config
         self._env = Env(task, config)
-        self.observation_space, self.action_space = _spaces(task, config.instances)
+        self.observation_space, self.action_space = spaces(task, config.instances)
 
     def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[dict, dict]:
         """Begin an episode; a seed starts the sequence of episodes again."""
@@ -109,4 +107,4 @@ class GymEnv(gymnasium.Env):
 
     @staticmethod
     def _first(observation: Observation) -> dict[str, np.ndarray]:
-        return {name: array[0] for name, array in _arrays(observation).items()}
+        return {name: array[0] for name, array in arrays(observation).items()}

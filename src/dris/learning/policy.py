@@ -7,6 +7,7 @@ by the caller (`encoder="frozen"`), or belongs to the model and learns with it (
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -104,7 +105,7 @@ class FilmModel(MLPModel):
                 f"'{obs_set}' needs a group '{state_group}' (state_group) of states [B, N, S] or codes "
                 f"[B, d_z], got {found}"
             )
-        self._state_group = state_group
+        self._state_group, self.state_shape = state_group, obs[state_group].shape[1:]
         config, size = EncoderConfig(**encoder or {}), obs[state_group].shape[-1]
         encodes = obs[state_group].dim() == 3
         code = code_size(size, config) if encodes else size
@@ -137,6 +138,15 @@ class FilmModel(MLPModel):
         scale, shift = self.film(condition).chunk(2, dim=-1)
         return (1 + scale) * code + shift
 
+    def as_onnx(self, verbose: bool = False) -> nn.Module:
+        """States (or codes) and condition in, mean actions out: what rsl_rl's runner exports."""
+        return _Exported(self)
+
+    def as_jit(self) -> nn.Module:
+        """The same, traced."""
+        exported = _Exported(self)
+        return torch.jit.trace(exported, exported.get_dummy_inputs())
+
     def _get_obs_dim(self, obs: TensorDict, obs_groups: dict, obs_set: str) -> tuple[list[str], int]:
         """Groups and size of the condition."""
         condition = [group for group in obs_groups[obs_set] if group != self._state_group]
@@ -144,6 +154,33 @@ class FilmModel(MLPModel):
 
     def _get_latent_dim(self) -> int:
         return self._input_size
+
+
+class _Exported(nn.Module):
+    """A copy of a FilmModel whose inputs are tensors; N is that of the observations it was built with."""
+
+    is_recurrent = False
+    output_names = ["actions"]
+
+    def __init__(self, model: FilmModel):
+        super().__init__()
+        known: dict[int, nn.Module] = {}  # a distribution remembers a gradient's graph, which has no copy
+        if model.distribution is not None:
+            known[id(model.distribution)] = model.distribution.as_deterministic_output_module()
+        self.model = copy.deepcopy(model, known)
+        self.input_names = ["states", "condition"] if model.obs_dim else ["states"]
+
+    def forward(self, states: torch.Tensor, condition: torch.Tensor | None = None) -> torch.Tensor:
+        """Mean actions [B, A]."""
+        if condition is not None:
+            condition = self.model.obs_normalizer(condition)
+        output = self.model.mlp(self.model.modulated(states, condition))
+        return output if self.model.distribution is None else self.model.distribution(output)
+
+    def get_dummy_inputs(self) -> tuple[torch.Tensor, ...]:
+        """One set."""
+        inputs = torch.zeros(1, *self.model.state_shape), torch.zeros(1, self.model.obs_dim)
+        return inputs[: len(self.input_names)]
 
 
 class Policy:

@@ -1,14 +1,12 @@
-"""Other libraries' interfaces."""
+"""Gymnasium's interface."""
 
 import numpy as np
 import pytest
-import torch
 from fakes import LineTask
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
-from dris import Env, EnvConfig
+from dris import EnvConfig
 from dris.adapters.gym import GymEnv, GymVectorEnv
-from dris.adapters.rsl_rl import RslVecEnv
 from dris.catching.task import CatchingTask
 
 
@@ -49,36 +47,3 @@ def test_gym_env_is_one_set_of_the_vector_env():
     assert a[1] == b[1][0]
     with pytest.raises(ValueError, match="use GymVectorEnv"):
         GymEnv(LineTask(), EnvConfig(sets=2))
-
-
-def test_rsl_env_reports_time_outs_and_goes_on():
-    env = RslVecEnv(Env(LineTask(), EnvConfig(sets=3, instances=4)))
-    assert env.get_observations()["states"].shape == (3, 4, 2)
-    for count in range(1, 9):
-        observation, reward, done, extras = env.step(torch.zeros(3, 1))
-        ended = count % 4 == 0
-        assert bool(done.all()) == bool(extras["time_outs"].all()) == ended
-        assert env.episode_length_buf.tolist() == [count % 4] * 3
-        assert ("/success" in extras["log"]) == ended
-    assert observation.batch_size == torch.Size([3]) and reward.shape == (3,)
-
-
-def test_rsl_rl_ppo_learns_from_it():
-    """The library's own runner trains on the adapter: two iterations, finite losses."""
-    from rsl_rl.runners import OnPolicyRunner
-
-    env = RslVecEnv(Env(LineTask(), EnvConfig(sets=8, instances=1)))
-    model = {"class_name": "MLPModel", "hidden_dims": [8], "activation": "elu"}
-    actor = {**model, "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": 1.0}}
-    config = {
-        "num_steps_per_env": 4, "save_interval": 100,
-        "obs_groups": {"actor": ["flat"], "critic": ["flat"]},
-        "actor": actor, "critic": model,
-        "algorithm": {"class_name": "PPO", "num_learning_epochs": 1, "num_mini_batches": 1},
-    }  # fmt: skip
-    flat = env._tensors
-    env._tensors = lambda o: flat(o).set("flat", o.states.flatten(1))  # this runner wants 1-D groups
-    env._observation = env._tensors(env.env.reset())
-    runner = OnPolicyRunner(env, config, log_dir=None, device="cpu")
-    runner.learn(num_learning_iterations=2)
-    assert all(torch.isfinite(p).all() for p in runner.alg.actor.parameters())
