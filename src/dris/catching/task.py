@@ -16,18 +16,13 @@ from dris.catching.frames import (
     to_motion,
 )
 from dris.catching.robot_model import robot_model
-from dris.catching.settings import DOMAIN, PRESETS, CatchingConfig
+from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
 from dris.core.constants import GRAVITY
 from dris.core.rng import Draws
 from dris.core.task import Task
 from dris.sim.contact import PRESETS as CONTACTS
-from dris.sim.ik import IkConfig
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
-
-# For control: stay near the present posture rather than swing the elbow for the last millimetre, which
-# the next step corrects anyway.
-CONTROL_IK = IkConfig(stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02)
 
 
 class CatchingTask(Task):
@@ -177,7 +172,7 @@ class CatchingTask(Task):
         The world cuts each joint's error for itself; doing it for all together keeps the direction.
         """
         way = joints - self.world.q
-        share = (self.world.lead / way.abs().clamp_min(1e-9)).amin(dim=1, keepdim=True)
+        share = (self.world.max_position_error / way.abs().clamp_min(1e-9)).amin(dim=1, keepdim=True)
         return self.world.q + share.clamp_max(1.0) * way, share[:, 0] < 1.0
 
     def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

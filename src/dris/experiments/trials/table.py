@@ -33,7 +33,7 @@ from dris.learning.checkpoint import fingerprint, load_checkpoint
 from dris.learning.run_folder import versions
 from dris.sim.contact import PAPER
 
-FEATHER = 1e-3
+LIGHT_MASS_SCALE = 1e-3
 """Mass of a thing that does not push, over its own."""
 FILM_TRIES = 4
 ROUND = 5
@@ -66,8 +66,8 @@ def thing_of(config: TrialsConfig, name: str) -> Thing:
         )
     if config.coupling == "one-way":
         x, y, z = found.inertia
-        inertia = (FEATHER * x, FEATHER * y, FEATHER * z)
-        found = replace(found, mass=FEATHER * found.mass, inertia=inertia)
+        inertia = (LIGHT_MASS_SCALE * x, LIGHT_MASS_SCALE * y, LIGHT_MASS_SCALE * z)
+        found = replace(found, mass=LIGHT_MASS_SCALE * found.mass, inertia=inertia)
     return found
 
 
@@ -75,7 +75,9 @@ def lab_of(config: TrialsConfig, player: Player) -> TwinConfig:
     """The laboratory of a table, for a policy."""
     chosen = drive(config.drive, player[0])
     if config.coupling == "one-way":
-        chosen = replace(chosen, lab=replace(chosen.lab, air_density=FEATHER * chosen.lab.air_density))
+        chosen = replace(
+            chosen, lab=replace(chosen.lab, air_density=LIGHT_MASS_SCALE * chosen.lab.air_density)
+        )
     return chosen
 
 
