@@ -9,7 +9,7 @@ and one action has to suit them all.
 
 import torch
 
-from dris import Domain, Draws, Range, Task
+from dris import Domain, KeyedRng, Range, Task
 
 GRAVITY = 9.81  # [m/s2]
 
@@ -45,18 +45,18 @@ class CraneTask(Task):
         self.rope = torch.ones(sets, instances)
         self.drag = torch.zeros(sets, instances)
 
-    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, rng: KeyedRng) -> None:
         self.rope[sets] = self.domain.column(parameters, "rope")
         self.drag[sets] = self.domain.column(parameters, "drag")
         start = torch.zeros(len(sets), 4)
-        start[:, 0] = draws.uniform(1, low=-2.0, high=2.0)[:, 0]
-        start[:, 2] = draws.uniform(1, low=-0.3, high=0.3)[:, 0]
+        start[:, 0] = rng.uniform(1, low=-2.0, high=2.0)[:, 0]
+        start[:, 2] = rng.uniform(1, low=-0.3, high=0.3)[:, 0]
         self.state[sets] = start[:, None]  # every load of a set starts alike
 
     def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self.max_acceleration * action, torch.zeros(len(action), dtype=torch.bool)
 
-    def hold(self) -> torch.Tensor:
+    def initial_command(self) -> torch.Tensor:
         return torch.zeros(len(self.state), 1)
 
     def advance(self, command: torch.Tensor, duration_s: float) -> None:

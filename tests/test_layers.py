@@ -13,7 +13,7 @@ MAY_IMPORT = {
     "core": set(),
     "adapters": {"core"},
     "learning": {"core"},
-    "evaluation": {"core", "learning", "catching"},
+    "evaluation": {"core", "learning"},
     "sim": {"core"},
     "perception": {"core"},
     "catching": {"core", "learning", "evaluation", "sim", "perception"},
@@ -49,7 +49,7 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             names = [node.module or ""]
             if node.module == "dris":  # `from dris import core`
-                names = [f"dris.{alias.name}" for alias in node.names]
+                names = [f"dris.{alias.name}" for alias in node.names if alias.name != "__version__"]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         found |= {name.split(".")[1] for name in names if name.startswith("dris.")}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dris.core.env import EnvConfig as EnvConfig
     from dris.core.env import Observation as Observation
     from dris.core.env import Step as Step
-    from dris.core.rng import Draws as Draws
+    from dris.core.rng import KeyedRng as KeyedRng
     from dris.core.task import Task as Task
 
 __version__ = "0.1.0"
@@ -31,7 +31,7 @@ _HOME = {
     "EnvConfig": "core.env",
     "Observation": "core.env",
     "Step": "core.env",
-    "Draws": "core.rng",
+    "KeyedRng": "core.rng",
     "Task": "core.task",
 }
 """Where each public name lives."""

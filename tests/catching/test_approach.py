@@ -1,6 +1,7 @@
 """The approach: poses against the training world's solver, motions against their limits, refusals by name."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,15 +9,18 @@ import torch
 
 from dris.catching.approach import Approach, ApproachLimits
 from dris.catching.kinematics import Kinematics
-from dris.catching.settings import CatchingConfig
-from dris.catching.task import CatchingTask, Thrown
+from dris.catching.frames import tilt_of_normal
+from dris.catching.settings import PRESETS, CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.catching.throws import Thrown
+from dris.evaluation.registry import find_policy
 from dris.lab.drives import drive
 from dris.lab.launch import Drop, Laid, Throw
 from dris.lab.objects import BALLS
-from dris.lab.observer import PerfectSight
-from dris.lab.trial import make_player, run_trial
+from dris.lab.observer import TruthObserver
+from dris.lab.trial import run_trial
 from dris.lab.twin import Twin
-from dris.perception.arrival import Arrival, sinks_in, tilt_of
+from dris.perception.arrival import Arrival, sinks_in
 
 TASK = CatchingConfig()
 KINEMATICS = Kinematics()
@@ -102,14 +106,14 @@ def test_free_fall_by_hand():
     assert sinks_in(-1.0, 1.0) is None
     twin = Twin(drive("ideal", TASK))
     state = twin.reset(BALLS["rubber"], Drop(0.5, offset=(0.1, 0.0)), 0)
-    seen = PerfectSight().arrival(twin, float(state.thing_position[2]) - 0.5)
+    seen = TruthObserver(twin).arrival(0.0, float(state.thing_position[2]) - 0.5)
     assert seen.time_s == pytest.approx(0.3193, abs=1e-4)
     np.testing.assert_allclose(seen.ball_in_base, state.thing_position - [0, 0, 0.5], atol=1e-9)
     np.testing.assert_allclose(seen.velocity_in_base, [0, 0, -math.sqrt(2 * 9.81 * 0.5)], atol=1e-9)
-    np.testing.assert_allclose(seen.facing, 0.0, atol=1e-9)
+    np.testing.assert_allclose(facing(seen), 0.0, atol=1e-9)
     # From ahead at 45 degrees: the normal leans ahead, that is, the plate turns about y by pi / 4.
     np.testing.assert_allclose(
-        arrival(velocity=(-1, 0, -1)).facing, tilt_of(np.array([1, 0, 1]) / 2**0.5), atol=1e-12
+        arrival(velocity=(-1, 0, -1)).facing, tilt_of_normal(np.array([1, 0, 1]) / 2**0.5), atol=1e-12
     )
     np.testing.assert_allclose(arrival(velocity=(-1, 0, -1)).facing, [0, math.pi / 4], atol=1e-12)
 
@@ -182,7 +186,7 @@ def test_too_late_is_said_and_gone_for_all_the_same():
 def test_a_flat_ball_is_faced_no_further_than_allowed():
     approach = Approach(TASK, KINEMATICS)
     told(approach, arrival((0.0, 0.0, 0.0), velocity=(-5.0, 0.0, -1.0)))
-    tilt = tilt_of(KINEMATICS.plate(approach.goal)[1][:, 2])
+    tilt = tilt_of_normal(KINEMATICS.plate(approach.goal)[1][:, 2])
     assert approach.facing_cut and np.linalg.norm(tilt) == pytest.approx(LIMITS.facing, abs=0.02)
 
 
@@ -201,7 +205,7 @@ def twin():
 
 
 def test_the_plate_meets_a_throw_and_the_policy_takes_over(twin):
-    trial = run_trial(make_player("veltrack", 0.1), BALLS["rubber"], Throw(), 3, twin, duration_s=0.1)
+    trial = run_trial(find_policy("veltrack"), BALLS["rubber"], Throw(), 3, twin, duration_s=0.1)
     found = trial.approach
     assert found.outcome == "going" and found.place_error < 0.015 and found.facing_error < 0.03
     state = trial.states[0]
@@ -218,7 +222,7 @@ def test_the_plate_meets_a_throw_and_the_policy_takes_over(twin):
 
 
 def test_a_ball_that_flies_past_is_let_go(twin):
-    trial = run_trial(make_player("still", 0.1), BALLS["foam"], Drop(0.8, offset=(0.4, 0.0)), 0, twin)
+    trial = run_trial(find_policy("still"), BALLS["foam"], Drop(0.8, offset=(0.4, 0.0)), 0, twin)
     assert not trial.began and not trial.caught and trial.decisions == []
     assert trial.approach.outcome == "past" and trial.approach.place_error is None
     assert "0.40 m from the plate's home" in trial.approach.changes[-1][1]
@@ -226,13 +230,11 @@ def test_a_ball_that_flies_past_is_let_go(twin):
 
 
 def test_only_policies_that_begin_at_the_arrival_approach(twin):
-    config = CatchingTask.from_preset("paper").config
-    _, agent = make_player("still", 0.1)
-    trial = run_trial(
-        (config, agent), BALLS["foam"], Drop(0.5), 0, Twin(drive("fci", config)), duration_s=0.1
-    )
+    config = PRESETS["paper"]
+    still = replace(find_policy("still"), task_config=config)
+    trial = run_trial(still, BALLS["foam"], Drop(0.5), 0, Twin(drive("fci", config)), duration_s=0.1)
     assert trial.began and trial.approach is None
-    laid = run_trial(make_player("still", 0.1), BALLS["foam"], Laid(), 0, twin, duration_s=0.1)
+    laid = run_trial(find_policy("still"), BALLS["foam"], Laid(), 0, twin, duration_s=0.1)
     assert laid.states[0].time_s == 0.0 and laid.approach is None
 
 

@@ -13,11 +13,12 @@ import torch
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from dris import Draws, Env, EnvConfig
+from dris import Env, EnvConfig, KeyedRng
 from dris.catching.frames import quat_multiply, quat_of_tilt
 from dris.catching.robot_model import MOUNTS, ROBOT_XML, robot_model, robot_spec
 from dris.catching.settings import TEXT, CatchingConfig
-from dris.catching.task import CatchingTask, throw
+from dris.catching.task import CatchingTask
+from dris.catching.throws import throw
 from dris.core.constants import GRAVITY
 
 RELEASED = CatchingConfig()
@@ -117,7 +118,7 @@ def poses(count=1500):
     task = CatchingTask()
     task.allocate(count, 1)
     index = torch.arange(count)
-    thrown = throw(RELEASED, Draws(5, index, index * 0, index * 0))
+    thrown = throw(RELEASED, KeyedRng(5, index, index * 0, index * 0))
     start = task._meeting(thrown)
     generator = np.random.default_rng(0)
     low, high = np.array(RELEASED.workspace_low), np.array(RELEASED.workspace_high)
@@ -260,9 +261,7 @@ def test_incoming_balls_pass_hand_and_arm():
 
 def test_the_picture_shows_plate_and_ball_on_both_mounts(tmp_path):
     file = tmp_path / "mounts.png"
-    script = (
-        f"from pathlib import Path; from dris.view.play import draw_mounts; draw_mounts(Path({str(file)!r}))"
-    )
+    script = f"from pathlib import Path; from dris.catching.drawing import draw_mounts; draw_mounts(Path({str(file)!r}))"
     subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "MUJOCO_GL": "egl"})
     picture = np.asarray(Image.open(file)).astype(int)
     assert picture.shape == (500, 1200, 3)

@@ -5,14 +5,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from dris.evaluation.evaluate import evaluate
 
 from dris.catching.baselines import SHIPPED
 from dris.catching.settings import ROBOT
 from dris.catching.task import CatchingTask
 from dris.cli.main import PAPER_RECIPE
-from dris.core.conditions import CONDITIONS
-from dris.evaluation.evaluate import evaluate
-from dris.evaluation.registry import agent_maker, policy_file
+from dris.core.conditions import find_condition
+from dris.evaluation.registry import find_policy, policy_file
 from dris.learning.checkpoint import CheckpointError, load_checkpoint
 from dris.learning.config import LITERAL_PPO
 from dris.learning.load import load_policy
@@ -57,8 +57,7 @@ def test_a_shipped_policy_says_how_it_was_made(name):
 def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
     rows = [row for file in RESULTS.glob("*.json") for row in json.loads(file.read_text())]
     written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))
-    make_task, make_agent = agent_maker(name)
-    score = evaluate(make_task, make_agent, CONDITIONS[condition], 1000, seed=4321)
+    score = evaluate(name, condition, 1000, seed=4321)
     # Other throws than those written of: four standard errors of the difference.
     rate = written["success"]
     error = (rate * (1 - rate) * (1 / 1000 + 1 / written["episodes"])) ** 0.5

@@ -88,7 +88,7 @@ class Says(Released):
 
 
 def test_an_action_means_what_it_means_there():
-    task = CatchingTask().changed(**TASK)
+    task = CatchingTask().with_config(**TASK)
     weights = Says({}, {"action": torch.tensor([4.0, -2.0, 1.0, 0.0, 1.0])})
     # The plate leans by 0.2 rad about x: its normal is (0, -sin 0.2, cos 0.2).
     states, tilt = torch.tensor([[[0.1, 0.2, 0.3, 1.0, 2.0, 3.0]]]), torch.tensor([[0.2, 0.0]])

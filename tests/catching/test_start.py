@@ -60,7 +60,7 @@ def test_joints_scatter_about_that_start_and_rest():
     assert float(error.std()) == pytest.approx(0.02, rel=4 / (2 * 14_000) ** 0.5)
     assert abs(float(error.mean())) < 4 * 0.02 / 14_000**0.5
     assert torch.equal(task.world.pos, sharp.world.pos)  # the throws are the same
-    assert float(task.world.dq.abs().max()) == 0.0 and torch.equal(task.hold(), task.world.q)
+    assert float(task.world.dq.abs().max()) == 0.0 and torch.equal(task.initial_command(), task.world.q)
 
 
 def test_every_start_is_well_inside_the_joint_limits():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fakes import LineTask
-from test_learning import tiny
+from recipes import tiny
 
 from dris.learning.trainer import Trainer
 
@@ -28,7 +28,7 @@ def dris(*arguments, ok=True):
 def task_file(folder, source):
     """A file with the tests' tasks and one more."""
     file = folder / "task.py"
-    file.write_text((ROOT / "tests" / "fakes.py").read_text() + source)
+    file.write_text((ROOT / "tests" / "helpers" / "fakes.py").read_text() + source)
     return file
 
 

@@ -44,16 +44,16 @@ class Coupled(LineTask):
 class Scattered(LineTask):
     """Instances start apart."""
 
-    def begin(self, sets, parameters, draws):
-        super().begin(sets, parameters, draws)
-        self.x[sets] = draws.uniform(self.x.shape[1])
+    def begin(self, sets, parameters, rng):
+        super().begin(sets, parameters, rng)
+        self.x[sets] = rng.uniform(self.x.shape[1])
 
 
 class Careless(LineTask):
-    """Draws from the global generator."""
+    """KeyedRng from the global generator."""
 
-    def begin(self, sets, parameters, draws):
-        super().begin(sets, parameters, draws)
+    def begin(self, sets, parameters, rng):
+        super().begin(sets, parameters, rng)
         self.x[sets] = torch.rand(1).expand(len(sets), self.x.shape[1])
 
 
@@ -104,8 +104,8 @@ class Nameless(LineTask):
 class Overwriting(LineTask):
     """A partial begin changes every set's physics."""
 
-    def begin(self, sets, parameters, draws):
-        super().begin(sets, parameters, draws)
+    def begin(self, sets, parameters, rng):
+        super().begin(sets, parameters, rng)
         self.gain[:] = self.gain[sets[:1]]
 
 

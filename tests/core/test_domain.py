@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dris import Domain, Draws, Range
+from dris import Domain, KeyedRng, Range
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def domain():
 
 def sample(domain, sets=5, instances=400):
     index = torch.arange(sets)
-    return domain.sample(Draws(0, index, index * 0, index * 0), instances)
+    return domain.sample(KeyedRng(0, index, index * 0, index * 0), instances)
 
 
 def test_samples_fill_their_ranges(domain):

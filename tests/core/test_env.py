@@ -4,7 +4,7 @@ import pytest
 import torch
 from fakes import LineTask
 
-from dris import DivergedError, Draws, Env, EnvConfig
+from dris import DivergedError, Env, EnvConfig, KeyedRng
 
 
 def make(**config):
@@ -224,8 +224,8 @@ def test_without_correlation_noise_has_the_bits_of_white_noise():
     start = task.states()
     seen += [env.step(torch.zeros(50, 1)).observation.states for _ in range(3)]
     for k, states in enumerate(seen):
-        draws = Draws(0, sets, torch.ones(50, dtype=torch.long), torch.full((50,), 4 * k + 1))
-        assert torch.equal(states, start + torch.tensor([0.2, 0.2]) * draws.normal(1, 2))
+        rng = KeyedRng(0, sets, torch.ones(50, dtype=torch.long), torch.full((50,), 4 * k + 1))
+        assert torch.equal(states, start + torch.tensor([0.2, 0.2]) * rng.normal(1, 2))
     # Undo the recursion e' = c e + sqrt(1 - c^2) w: what is left of correlated noise is the same white noise.
     white, correlated = (errors_of(6, sets=50, noise=2.0, noise_correlation=c) for c in (0.0, 0.8))
     torch.testing.assert_close(correlated[0], white[0], rtol=0, atol=1e-6)

@@ -7,12 +7,12 @@ import warp as wp
 from scipy import stats
 
 from dris.core.process import start_warp
-from dris.core.rng import Draws, philox
+from dris.core.rng import KeyedRng, philox
 
 
-def draws(seed=0, sets=(0, 1, 2), episode=1, moment=0):
+def rng(seed=0, sets=(0, 1, 2), episode=1, moment=0):
     index = torch.tensor(sets)
-    return Draws(seed, index, torch.full_like(index, episode), torch.full_like(index, moment))
+    return KeyedRng(seed, index, torch.full_like(index, episode), torch.full_like(index, moment))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_philox_known_answers(counter, key, expected):
 
 
 def test_uniform_and_normal_have_their_distributions():
-    d = draws(sets=tuple(range(50)))
+    d = rng(sets=tuple(range(50)))
     uniform = d.uniform(2000, low=-1.0, high=3.0).flatten().numpy()
     assert uniform.min() >= -1 and uniform.max() < 3
     assert stats.kstest(uniform, "uniform", (-1, 4)).pvalue > 1e-3
@@ -53,17 +53,17 @@ def test_uniform_and_normal_have_their_distributions():
 
 
 def test_a_row_depends_on_its_key_only():
-    alone, among = draws(sets=(7,)), draws(sets=(3, 7, 9))
+    alone, among = rng(sets=(7,)), rng(sets=(3, 7, 9))
     assert torch.equal(alone.uniform(5)[0], among.uniform(5)[1])
     assert torch.equal(alone.normal(3)[0], among.normal(3)[1])
-    assert torch.equal(draws().uniform(8)[:, :4], draws().uniform(4))
+    assert torch.equal(rng().uniform(8)[:, :4], rng().uniform(4))
 
 
 @pytest.mark.parametrize("other", [{"seed": 1}, {"seed": 1 << 40}, {"episode": 2}, {"moment": 1}])
 def test_other_keys_give_other_numbers(other):
-    assert not torch.equal(draws().uniform(4), draws(**other).uniform(4))
+    assert not torch.equal(rng().uniform(4), rng(**other).uniform(4))
 
 
 def test_calls_give_fresh_numbers():
-    d = draws()
+    d = rng()
     assert not torch.equal(d.uniform(4), d.uniform(4))

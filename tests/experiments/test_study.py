@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from test_learning import tiny
+from recipes import tiny
 
 from dris.evaluation.registry import CATCHING, conditions
 from dris.experiments.study.claims import CLAIMS, Claim, answers, summary

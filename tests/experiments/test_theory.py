@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dris.catching.task import CatchingTask
-from dris.evaluation.registry import agent_maker
+from dris.evaluation.registry import find_policy
 from dris.experiments.study.theory import (
     SIZES,
     TheoryConfig,
@@ -35,7 +35,7 @@ def test_the_expansion_of_a_quadratic_is_the_quadratic():
 
 def test_gradients_follow_the_reward():
     """Weights that vanish leave nothing, and what is rewarded matters."""
-    make_task, make_agent = agent_maker("dris-robot")
+    make_task, make_agent = find_policy("dris-robot")
     policy = make_agent(make_task(), 1)
     single = _gradients(make_task(), policy, TheoryConfig(sets=1), 2, 2)
     # One set: its return less the average over sets is zero, and so is its gradient.
@@ -59,7 +59,7 @@ def test_the_floor_is_found_in_gradients_that_have_one():
 
 
 def test_linear_noise_falls_with_the_square_root():
-    make_task, make_agent = agent_maker("dris-robot")
+    make_task, make_agent = find_policy("dris-robot")
     found = local_cost(make_task, make_agent(make_task(), 1), SMALL)
     assert found["power"] == pytest.approx(-0.5, abs=0.1)
     assert len(found["noise"]) == len(SIZES) and 0 <= found["convex"] <= 1

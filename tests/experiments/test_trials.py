@@ -10,16 +10,17 @@ import pytest
 
 os.environ.setdefault("MUJOCO_GL", "egl")
 
+from dris.evaluation.registry import find_policy
 from dris.experiments.study.published import load_published
 from dris.experiments.trials import sight_error as measure
 from dris.experiments.trials import table as tables
 from dris.experiments.trials.config import TrialsConfig
 from dris.experiments.trials.film import film
-from dris.lab.camera_observer import CameraSight, SightConfig
+from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
 from dris.lab.launch import Drop, Ramp
 from dris.lab.objects import BALLS
-from dris.lab.trial import make_player, run_trial
+from dris.lab.trial import run_trial
 from dris.lab.twin import WINDOW, Twin
 from dris.report.trials_page import report_trials
 
@@ -34,7 +35,7 @@ def twin():
 def test_the_cameras_see_a_ball_from_the_ramp_where_it_is(twin):
     ball = BALLS["rubber"]  # air, of which the tracker knows nothing, slows a light one by 0.1 m/s a window
     state = twin.reset(ball, Ramp(0.20), 1)
-    sight = CameraSight(twin, ball, SightConfig(), 1)
+    sight = CameraObserver(twin, ball, CameraObserverConfig(), 1)
     errors = []
     # From leaving the ramp to just over the plate; requests are for now, 10 ms after the youngest frame.
     while twin.time_s < 2.0:
@@ -66,9 +67,9 @@ def test_a_window_shows_what_the_whole_picture_shows_there(twin):
 
 def test_windows_do_not_change_what_is_seen(twin):
     ball, seen = BALLS["rubber"], []
-    for config in (SightConfig(), SightConfig(window_half_px=None)):
+    for config in (CameraObserverConfig(), CameraObserverConfig(window_half_px=None)):
         twin.reset(ball, Ramp(0.20), 1)
-        sight = CameraSight(twin, ball, config, 1)
+        sight = CameraObserver(twin, ball, config, 1)
         for _ in range(600):
             twin.advance(1)
             sight.tick(twin)
@@ -78,14 +79,14 @@ def test_windows_do_not_change_what_is_seen(twin):
     np.testing.assert_allclose(seen[0][0], seen[1][0], atol=0.004)
     np.testing.assert_allclose(seen[0][1], seen[1][1], atol=0.1)
     with pytest.raises(ValueError, match="window_half_px"):
-        SightConfig(window_half_px=100)
+        CameraObserverConfig(window_half_px=100)
 
 
 def test_a_trial_runs_from_pictures_to_torques_and_repeats_itself():
-    ball, player = BALLS["foam"], make_player("dris-robot", 0.3)
+    ball, player = BALLS["foam"], find_policy("dris-robot")
     twin = Twin(drive("fci", player[0]))
     first, again = (
-        run_trial(player, ball, Ramp(0.20), 3, twin, CameraSight(twin, ball, seed=3), duration_s=0.3)
+        run_trial(player, ball, Ramp(0.20), 3, twin, CameraObserver(twin, ball, seed=3), duration_s=0.3)
         for _ in range(2)
     )
     assert first.began and first.blind_steps == 0 and 0 < first.position_error < 0.02
@@ -95,7 +96,7 @@ def test_a_trial_runs_from_pictures_to_torques_and_repeats_itself():
 
 
 def test_a_feather_flies_like_its_ball_and_does_not_push():
-    player, states = make_player("still", 1.0), []
+    player, states = find_policy("still"), []
     for coupling in ("two-way", "one-way"):
         config = TrialsConfig(coupling=coupling, sight="perfect")
         world = Twin(tables.lab_of(config, player))
@@ -121,7 +122,7 @@ def test_a_film_shows_the_side_and_both_cameras(tmp_path):
     pytest.importorskip("imageio")
     file = tmp_path / "film.mp4"
     trial = film(
-        make_player("still", 0.05), BALLS["foam"], Drop(0.3), 0, drive("fci"), "still", file, duration_s=0.05
+        find_policy("still"), BALLS["foam"], Drop(0.3), 0, drive("fci"), "still", file, duration_s=0.05
     )
     video, pictures = cv2.VideoCapture(str(file)), []
     while (read := video.read())[0]:

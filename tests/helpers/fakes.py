@@ -2,7 +2,7 @@
 
 import torch
 
-from dris import Domain, Draws, Range, Task
+from dris import Domain, KeyedRng, Range, Task
 
 
 class LineTask(Task):
@@ -26,14 +26,14 @@ class LineTask(Task):
         self.gain = torch.ones(sets, instances)
         self.commands = []
 
-    def begin(self, sets, parameters, draws: Draws):
+    def begin(self, sets, parameters, rng: KeyedRng):
         self.gain[sets] = self.domain.column(parameters, "gain")
-        self.x[sets] = draws.uniform(1, low=-1.0, high=1.0).expand(-1, self.x.shape[1])
+        self.x[sets] = rng.uniform(1, low=-1.0, high=1.0).expand(-1, self.x.shape[1])
 
     def command(self, action):
         return 2.0 * action, torch.zeros(len(action), dtype=torch.bool)
 
-    def hold(self):
+    def initial_command(self):
         return torch.zeros(len(self.x), 1)
 
     def advance(self, command, duration_s):

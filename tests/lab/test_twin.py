@@ -10,7 +10,7 @@ import pytest
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import ROBOT, TEXT, CatchingConfig
 from dris.core.constants import GRAVITY
-from dris.lab import calibrate, gains
+from dris.experiments import contact, gains
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, SLOW_THROW, Drop, Laid, Placed, Ramp, Scene, Throw, fly
 from dris.lab.model import LabConfig, damping_ratio, stepped_damping_ratio
@@ -61,7 +61,7 @@ def test_damping_ratio_returns_what_it_is_asked_for():
 
 
 def test_contact_measures_as_asked():
-    for row in calibrate.calibration():
+    for row in contact.calibration():
         if row.quantity.startswith("restitution"):
             assert row.measured == pytest.approx(row.asked, abs=0.01), row
             assert row.high - row.low < 0.05, row  # the time grid's doing
@@ -81,7 +81,7 @@ def test_a_ball_rolls_down_at_its_share_of_g_sin(factor, share):
         rolling=0.0,
         drag=0.0,
     )
-    _, measured = calibrate.rolling_acceleration(VACUUM, marble, tilt=0.2)
+    _, measured = contact.rolling_acceleration(VACUUM, marble, tilt=0.2)
     assert measured == pytest.approx(share * GRAVITY * math.sin(0.2), rel=3e-3)
 
 

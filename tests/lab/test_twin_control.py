@@ -20,16 +20,16 @@ from dris.catching.control import Controller, decode, tilt_of
 from dris.catching.kinematics import Kinematics, rotation_of_tilt
 from dris.catching.settings import PRESETS, TEXT, CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.core.conditions import CONDITIONS
+from dris.core.conditions import find_condition
 from dris.core.rollout import Outcomes, run_episodes
-from dris.evaluation.registry import agent_maker
-from dris.lab import compare
+from dris.evaluation.registry import find_policy
+from dris.experiments import twin_episodes as compare
 from dris.lab.cameras import CAMERAS, CameraConfig
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, Drop, Placed, Ramp, Scene, Throw
 from dris.lab.model import LabConfig
 from dris.lab.objects import BALLS, THINGS, thing
-from dris.lab.trial import PerfectSight, is_settled, make_player, run_trial
+from dris.lab.trial import PerfectSight, is_settled, run_trial
 from dris.lab.twin import Twin, TwinConfig
 
 TASK = CatchingConfig()
@@ -165,7 +165,7 @@ def test_the_law_drives_no_faster_than_its_share_of_the_speed_limits():
 
 
 def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
-    robot = CatchingTask.from_preset("robot").config
+    robot = PRESETS["robot"]
     assert drive("fci", robot).stiffness == drive("jumping", robot).stiffness == robot.stiffness
     assert drive("fci", robot).joint_speed == 0.9
     assert drive("ideal", robot).torque_rate == 1000.0 and drive("ideal", TASK).torque_rate is None
@@ -180,17 +180,23 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
 
 
 def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
-    result = compare.evaluate_in_twin(*agent_maker("dris-robot"), CONDITIONS["clean"], episodes=12)
+    result = compare.evaluate_in_twin(
+        find_policy("dris-robot"), find_condition("clean", CatchingTask.conditions()), episodes=12
+    )
     training = result.training.success["success"].bool().tolist()
     assert sum(training) >= 7 and sum(result.kept) >= 7  # of a policy that catches four of five
     assert sum(a == b for a, b in zip(training, result.kept, strict=True)) >= 10
-    chance = compare.evaluate_in_twin(*agent_maker("random"), CONDITIONS["clean"], episodes=4)
+    chance = compare.evaluate_in_twin(
+        find_policy("random"), find_condition("clean", CatchingTask.conditions()), episodes=4
+    )
     assert sum(chance.kept) == float(chance.twin.success["success"].sum()) == 0
 
 
 def test_on_the_trainings_throws_both_worlds_judge_alike():
-    stays = compare.evaluate_in_twin(*agent_maker("still"), CONDITIONS["clean"], episodes=12)
-    alone = run_episodes(*agent_maker("still"), CONDITIONS["clean"], 12)
+    stays = compare.evaluate_in_twin(
+        find_policy("still"), find_condition("clean", CatchingTask.conditions()), episodes=12
+    )
+    alone = run_episodes(find_policy("still"), find_condition("clean", CatchingTask.conditions()), 12)
     assert torch.equal(stays.training.success["success"], alone.success["success"])
     assert list(stays.twin.success) == ["success", "success_0.2"]
     # The same balls meet the same plate; soft contact without a threshold changes who keeps still, not the sum.
@@ -248,7 +254,7 @@ def test_execution_error_reaches_the_twins_references():
 
 
 def test_the_twin_knows_noise_execution_error_and_other_balls():
-    makers = agent_maker("still")
+    makers = find_policy("still")
     row = compare.score_in_twin(*makers, "restitution", 2, 5, "fci")
     assert (row["world"], row["drive"], row["condition"], row["episodes"]) == (
         "twin",
@@ -258,7 +264,9 @@ def test_the_twin_knows_noise_execution_error_and_other_balls():
     )
     balls = [
         ball.restitution
-        for ball, _ in compare.training_starts(CatchingTask(), CONDITIONS["restitution"], 20, 5)
+        for ball, _ in compare.training_starts(
+            CatchingTask(), find_condition("restitution", CatchingTask.conditions()), 20, 5
+        )
     ]
     assert min(balls) >= 0.45 and max(balls) <= 0.5  # 0.7 to 0.8, averaged with the plate's 0.2
     for name in ("worst-case", "ramp-1.3", "delay-20", "dropout-20", "correlated-2"):
@@ -276,7 +284,7 @@ def test_a_throw_from_below_the_plate_is_not_lost_before_it_came():
 
 
 def test_what_is_seen_decides_what_is_caught():
-    player, twin = make_player("dris-robot", 1.0), Twin(drive("ideal", PRESETS["robot"]))
+    player, twin = find_policy("dris-robot"), Twin(drive("ideal", PRESETS["robot"]))
 
     class Askew(PerfectSight):
         def ball(self, twin):

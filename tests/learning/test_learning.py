@@ -1,54 +1,23 @@
 """Encoder, FiLM, PPO and the trainer: by hand where a hand can do it, bit for bit where it matters."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from fakes import LineTask
+from recipes import TINY_ENCODER, tiny, train, weights
 
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition
 from dris.core.env import Observation
 from dris.evaluation.evaluate import evaluate
 from dris.learning.checkpoint import load_checkpoint
-from dris.learning.config import PpoConfig, TrainConfig
-from dris.learning.encoder import EncoderConfig, SetEncoder, chamfer
+from dris.learning.config import PpoConfig
+from dris.learning.encoder import EncoderConfig, SetEncoder
 from dris.learning.load import load_policy
 from dris.learning.policy import Policy, PolicyConfig
+from dris.learning.pretraining import chamfer
 from dris.learning.trainer import Trainer
-
-TINY_ENCODER = EncoderConfig(
-    latent=8, widths=(16,), decoder_widths=(16,), points=4, episodes=3, sets=8, instances=6, set_sizes=(1, 4),
-    passes=2, batch=16,
-)  # fmt: skip
-
-
-def tiny(**changes) -> TrainConfig:
-    config = TrainConfig(
-        task="fakes:LineTask", sets=16, instances=3, iterations=6, threads=1, evaluate_every=3,
-        evaluate_episodes=20, save_every=2, encoder=TINY_ENCODER, policy=PolicyConfig(hidden=(16,), film_width=4),
-    )  # fmt: skip
-    return replace(config, **changes)
-
-
-def train(folder: Path, config: TrainConfig, stop_after: int | None = None, make=LineTask):
-    """Run a trainer, perhaps walking away after some reports; returns the reports."""
-    reports = []
-    for report in Trainer(make, config, folder).run():
-        reports.append(report)
-        if stop_after is not None and len(reports) == stop_after:
-            break
-    return reports
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_checkpoint(folder / "policy.safetensors", "policy").tensors
-
-
-def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[n], b[n]) for n in a)
-
 
 # Encoder
 
@@ -63,7 +32,7 @@ def test_chamfer_by_hand():
 
 @pytest.mark.parametrize("size", [1, 2, 10, 200, 1000])
 def test_codes_ignore_order_and_repetition(size):
-    encoder = SetEncoder(CatchingTask(), EncoderConfig())
+    encoder = SetEncoder(6, CatchingTask().noise_scale)
     states = torch.randn(3, size, 6, generator=torch.Generator().manual_seed(0))
     code = encoder(states)
     assert code.shape == (3, 64)
@@ -74,7 +43,7 @@ def test_codes_ignore_order_and_repetition(size):
 
 @pytest.mark.parametrize("spread", [1.0, 0.3])
 def test_standardised_codes_have_mean_0_and_the_asked_spread(spread):
-    encoder = SetEncoder(CatchingTask(), EncoderConfig(code_spread=spread))
+    encoder = SetEncoder(6, CatchingTask().noise_scale, EncoderConfig(code_spread=spread))
     states = torch.randn(500, 20, 6, generator=torch.Generator().manual_seed(0))
     for _ in range(2):  # doing it again changes nothing but the last digits
         encoder.standardise(states, (1, 20))
@@ -87,7 +56,7 @@ def test_standardised_codes_have_mean_0_and_the_asked_spread(spread):
 
 
 def test_states_are_measured_in_noise_units():
-    encoder = SetEncoder(LineTask(), EncoderConfig(unit=5.0))  # noise scale 0.1: unit 0.5
+    encoder = SetEncoder(2, (0.1, 0.1), EncoderConfig(unit=5.0))  # unit 0.5
     torch.testing.assert_close(
         encoder.normalise(torch.tensor([[0.5, -0.5]])), torch.tensor([[1.0, -1.0]]).asinh()
     )
@@ -126,7 +95,7 @@ def test_film_is_an_affine_map_of_the_code():
 
 
 def test_moments_by_hand():
-    encoder = SetEncoder(LineTask(), replace(TINY_ENCODER, pooling="moments", unit=1e4))
+    encoder = SetEncoder(2, (0.1, 0.1), replace(TINY_ENCODER, pooling="moments", unit=1e4))
     # Noise scale 0.1 and a unit of 1e4: the asinh is linear here, x / 1000.
     code = encoder(torch.tensor([[[1.0, 0.0], [3.0, 0.0], [5.0, 6.0]]])) * 1e3
     expected = torch.tensor([[3.0, 2.0, (8 / 3) ** 0.5, 8**0.5]])
@@ -144,7 +113,7 @@ def test_concatenation_puts_the_condition_beside_the_code():
 
 
 def test_a_policy_that_sees_the_first_instance_is_blind_to_the_others():
-    policy = Policy(LineTask(), TINY_ENCODER, PolicyConfig(hidden=(4,), view="first", encoder="learned"))
+    policy = Policy(LineTask(), TINY_ENCODER, PolicyConfig(hidden=(4,), visible="first", encoder="learned"))
     states = torch.randn(3, 7, 2, generator=torch.Generator().manual_seed(1))
     acted = policy(Observation(states, torch.zeros(3, 0)))
     states[:, 1:] = 5.0
@@ -158,7 +127,7 @@ def test_a_policy_that_sees_the_first_instance_is_blind_to_the_others():
     [
         {"encoder": replace(TINY_ENCODER, pooling="moments")},
         {"policy": PolicyConfig(hidden=(16,), conditioning="concat")},
-        {"policy": PolicyConfig(hidden=(16,), view="first", encoder="learned")},
+        {"policy": PolicyConfig(hidden=(16,), visible="first", encoder="learned")},
     ],
 )
 def test_every_baseline_trains_and_loads(tmp_path, changes):

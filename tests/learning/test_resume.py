@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fakes import LineTask
-from test_learning import same, tiny, train, weights
+from recipes import same, tiny, train, weights
 
 from dris.core.env import Env, EnvConfig
 from dris.learning.checkpoint import load_checkpoint
@@ -85,7 +85,7 @@ KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from test_learning import LineTask, Trainer, tiny
+from recipes import LineTask, Trainer, tiny
 for _ in Trainer(LineTask, tiny(iterations=60, save_every=1), Path({folder!r})).run():
     print("step", flush=True)
 """
@@ -134,7 +134,7 @@ def test_two_processes_learn_together(tmp_path):
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parents[1] / "helpers")!r})
 from pathlib import Path
-from test_learning import LineTask, Trainer, tiny
+from recipes import LineTask, Trainer, tiny
 config = tiny(iterations=60, sets=64, evaluate_every=60, evaluate_episodes=200, evaluate_on=("clean",))
 for report in Trainer(LineTask, config, Path({str(tmp_path / "run")!r})).run():
     pass

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 from fakes import LineTask
+from recipes import TINY_ENCODER, tiny, train
 from safetensors.torch import load_file
-from test_learning import TINY_ENCODER, tiny, train
 
 from dris import DivergedError
 from dris.catching.task import CatchingTask
@@ -39,7 +39,7 @@ def test_the_folder_explains_itself(run_folder):
 
 
 class Scaled(LineTask):
-    def contract(self):
+    def policy_interface(self):
         return {"scale": (1.0, 2.0)}
 
 

@@ -8,7 +8,16 @@ cv2 = pytest.importorskip("cv2")
 from dris.experiments.tracking.measure import measure_tracking, summary, table  # noqa: E402
 from dris.experiments.tracking.throws import make_throw  # noqa: E402
 from dris.lab.drawn_scene import Scene, clutter, draw_board  # noqa: E402
-from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, expose, exposures, lens_maps  # noqa: E402
+from dris.lab.sensor import (  # noqa: E402
+    Exposure,
+    RenderedSource,
+    SensorConfig,
+    SensorNoise,
+    bend,
+    expose,
+    exposures,
+    lens_maps,
+)
 from dris.perception.calibration import CalibrationError  # noqa: E402
 from dris.perception.camera import laboratory_rig  # noqa: E402
 from dris.perception.charuco import Board, calibrate_camera  # noqa: E402
@@ -18,7 +27,6 @@ from dris.perception.sources import (  # noqa: E402
     CameraSource,
     FolderSource,
     Frame,
-    RenderedSource,
     SourceError,
     VideoSource,
     save_frame,

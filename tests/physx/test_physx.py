@@ -6,16 +6,16 @@ import math
 import numpy as np
 import pytest
 import torch
+from dris.experiments.physx_episodes import score_in_physx
 from fakes import LineTask
 
 from dris import Env, EnvConfig
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.core.conditions import CONDITIONS
+from dris.core.conditions import find_condition
 from dris.core.constants import GRAVITY
 from dris.core.rollout import make_env, run_episodes
-from dris.evaluation.registry import agent_maker
-from dris.experiments.physx_episodes import score_in_physx
+from dris.evaluation.registry import find_policy
 from dris.physx import scene as physx_scene
 from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene
 from dris.physx.task import PhysxTask, plate_material
@@ -112,11 +112,11 @@ def test_the_arm_answers_as_the_training_worlds(joint_speed):
     generator, square, travel = torch.Generator().manual_seed(0), [], []
     for _ in range(10):
         way = 0.6 * torch.rand(8, 7, generator=generator) - 0.3
-        reference = ours.hold() + way
+        reference = ours.initial_command() + way
         for task in (ours, theirs):
             task.advance(reference, 0.05)
         square.append((ours.world.q - theirs.world.q) ** 2)
-        travel.append((ours.world.q - ours.hold()).abs().amax())
+        travel.append((ours.world.q - ours.initial_command()).abs().amax())
     assert max(travel) > 0.1  # it moves
     # 1 mrad, about 1 mm at the plate; against MuJoCo the training world itself has up to 2 mrad.
     assert float(torch.stack(square).mean().sqrt()) < 1e-3
@@ -124,7 +124,10 @@ def test_the_arm_answers_as_the_training_worlds(joint_speed):
 
 @needs_sapien
 def test_episodes_are_the_training_worlds_up_to_the_impact():
-    env = {cls: make_env(cls(), CONDITIONS["noise-2"], 6, 5) for cls in (CatchingTask, PhysxTask)}
+    env = {
+        cls: make_env(cls(), find_condition("noise-2", CatchingTask.conditions()), 6, 5)
+        for cls in (CatchingTask, PhysxTask)
+    }
     first = {cls: env[cls].reset() for cls in env}
     assert torch.equal(first[CatchingTask].states, first[PhysxTask].states)  # the noise, too
     action = torch.zeros(6, 5)
@@ -136,11 +139,11 @@ def test_episodes_are_the_training_worlds_up_to_the_impact():
 
 @needs_sapien
 def test_a_score_stands_beside_the_training_worlds():
-    makers = agent_maker("still")
+    makers = find_policy("still")
     row = score_in_physx(*makers, "restitution", 8, 3)
     assert (row["world"], row["condition"], row["episodes"]) == ("physx", "restitution", 8)
     assert 0 <= row["success"] <= row["success_0.2"] <= 1 and -1 <= row["reward"] <= 1
-    alone = run_episodes(*makers, CONDITIONS["restitution"], 8, 3).score()
+    alone = run_episodes(*makers, find_condition("restitution", CatchingTask.conditions()), 8, 3).score()
     assert row["training_success"] == alone.success
     assert (
         score_in_physx(*makers, "execution", 8, 3)["reward"]
@@ -152,7 +155,7 @@ def test_what_physx_is_not_for_is_refused():
     with pytest.raises(ValueError, match=r"1000 Nm/s: take --world twin"):
         PhysxTask(CatchingConfig(torque_rate=1000.0))
     with pytest.raises(ValueError, match="'worst-case' runs 81 conditions"):
-        score_in_physx(*agent_maker("still"), "worst-case", 2, 0)
+        score_in_physx(find_policy("still"), "worst-case", 2, 0)
     with pytest.raises(ValueError, match="LineTask is no catching task"):
         score_in_physx(LineTask, lambda task, sets: None, "clean", 2, 0)
     with pytest.raises(ValueError, match="ball_density must be positive and finite, got 0"):

@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 from ruckig import InputParameter, Result, Ruckig, Trajectory
 
+from dris.catching.frames import tilt_of_normal
 from dris.catching.settings import CatchingConfig
 from dris.perception.arrival import Arrival
 
@@ -211,7 +212,8 @@ class Approach:
 
     def _meeting(self, arrival: Arrival) -> tuple[np.ndarray, bool]:
         """Joints [M] with the plate at the point of arrival and against the velocity; is that reached."""
-        tilt = arrival.facing
+        against = -arrival.velocity_in_base / np.linalg.norm(arrival.velocity_in_base)
+        tilt = tilt_of_normal(against)
         size = float(np.linalg.norm(tilt))
         self.facing_cut = size > self.limits.facing
         tilt = tilt * (self.limits.facing / max(size, self.limits.facing))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import torch
 
+from dris.catching.actions import encode
 from dris.catching.frames import tilt_of_normal
 from dris.catching.task import CatchingTask
 from dris.core.constants import GRAVITY
 from dris.core.env import Observation
-from dris.core.rollout import Agent
+from dris.core.rollout import Agent, MakeAgent
 
 
 def still(task: CatchingTask, sets: int) -> Agent:
@@ -64,18 +62,8 @@ class VelTrack:
         ahead_s = torch.where(self._hit, torch.full_like(fall, step_s), arrival_s)
         displacement = torch.zeros_like(offset)
         displacement[:, :2] = offset[:, :2] + velocity[:, :2] * ahead_s[:, None]
-        return self._task.encode(displacement, tilt)
+        return encode(self._task.config, displacement, tilt)
 
 
-# Makers of agents by name; an agent serves one episode of B sets.
-AGENTS: dict[str, Callable[[CatchingTask, int], Agent]] = {
-    "still": still,
-    "random": random,
-    "veltrack": VelTrack,
-}
-
-SHIPPED: dict[str, Path] = {
-    name: Path(__file__).parent / "policies" / f"{name}.safetensors"
-    for name in ("e2e", "dris-10", "dris-50", "dris-200", "dris-robot")
-}
-"""Trained policies that come with the package; docs/policies.md says how they were made."""
+BASELINES: dict[str, MakeAgent] = {"still": still, "random": random, "veltrack": VelTrack}
+"""Agents by name."""

@@ -1,4 +1,4 @@
-"""Conditions that only the catching task has: throws it was not trained on."""
+"""Conditions that only the catching task has: joint errors, balls and throws it was not trained on."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ def ramp(speed: float, noise: float = 0.0) -> Condition:
 
 
 CONDITIONS: dict[str, Condition] = {
+    "execution": Condition(execution_error=0.05),  # [paper] uniform [rad]; ours: drawn anew each step
+    "restitution": Condition(domain=(("restitution", 0.7, 0.8),)),  # [paper] trained on 0.4 to 0.7
     "ramp-1.3": ramp(1.3),
     "ramp-2.0": ramp(2.0),
     "ramp-1.3-noise-2": ramp(1.3, noise=2),

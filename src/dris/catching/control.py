@@ -1,9 +1,11 @@
-"""From what is seen to what the joints should do, at 20 Hz on a clock that is handed in.
+"""The control path of one robot: from what is seen to what its joints should do, at 20 Hz.
 
-    seen -> (d, v) in the motion frame, tilt -> policy -> (delta, tilt) -> pose -> joints -> robot
+    ball -> (d, v) in the motion frame, tilt -> policy -> (delta, tilt) -> pose -> joints -> robot
 
-The path knows nothing of the twin: it takes a ball's position and velocity and measured joints, and gives
-joints. `dris.lab.trial` closes the loop around a twin.
+What an action means is the training's, by the same code (`dris.catching.actions`). The path knows no
+simulator, no camera and no torch: a `Robot` tells its joints and takes references, a `BallObserver` tells
+where the ball is. The twin, the training world and a real arm are robots; the truth, noise and cameras are
+observers. `dris.catching.loop` closes the loop around them.
 """
 
 from __future__ import annotations
@@ -11,15 +13,63 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import torch
 
+from dris.catching.actions import decode, keep_inside, slow_down
+from dris.catching.frames import motion_to_base, tilt_of_normal, to_motion
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
-from dris.core.env import Observation
-from dris.core.rollout import Agent
-from dris.perception.arrival import tilt_of
+from dris.perception.arrival import Arrival
+from dris.perception.plate import Plate
+
+Act = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Action [5] for a ball's state [6] and the plate's tilt [2], both in the motion frame."""
+
+
+class Robot(Protocol):
+    """An arm under the torque law tau = K (q~ - q) - D dq + C + g."""
+
+    @property
+    def time_s(self) -> float:
+        """Its clock [s]; any origin."""
+
+    def joints(self) -> np.ndarray:
+        """Measured joint positions [M] [rad]."""
+
+    def set_reference(self, q: np.ndarray) -> None:
+        """Joints q~ [M] to go to from now on."""
+
+
+@dataclass(frozen=True, eq=False)
+class BallEstimate:
+    """A ball's state, base frame."""
+
+    position: np.ndarray
+    """[3] [m]"""
+    velocity: np.ndarray
+    """[3] [m/s]"""
+
+
+class BallObserver(Protocol):
+    """Whoever tells where the ball is."""
+
+    @property
+    def radius_m(self) -> float:
+        """Of the ball that it looks for."""
+
+    def observe_plate(self, plate: Plate) -> None:
+        """Learn where the plate is, as the robot's own joints say.
+
+        Called before every control step, and while the robot approaches.
+        """
+
+    def estimate(self, time_s: float) -> BallEstimate | None:
+        """The ball at a time, or None if it is out of sight."""
+
+    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
+        """When and where the ball's centre sinks to a height, as known at a time, if it is."""
 
 
 @dataclass(frozen=True)
@@ -36,97 +86,66 @@ class Decision:
     joints: np.ndarray
     """[7] reference."""
     limited: bool
-    """Whether a limit changed what was asked for: action range, tilt, workspace, reach."""
+    """Whether a limit changed what was asked for: action range, tilt, workspace, reach, speed."""
 
 
 class Controller:
-    """The control path of one trial.
+    """A policy on one robot, for one catch.
 
     It starts with the first `step`: the motion frame is the plate's place then, turned to the ball.
     """
 
-    def __init__(self, agent: Agent, config: CatchingConfig, clock: Callable[[], float]):
+    def __init__(self, act: Act, config: CatchingConfig):
         """Get ready.
 
         Args:
-            agent: Made for one set.
-            config: What actions mean: step, home, workspace, scales.
-            clock: Seconds; any origin. In the twin the robot's own time.
+            act: The policy.
+            config: What actions mean: step, home, workspace, scales, speed.
         """
-        self._agent, self._config, self._clock = agent, config, clock
+        self._act, self._config = act, config
         self.step_s = config.step_s
-        self._kinematics = Kinematics(config.home, config.mount)
-        self._low, self._high = np.array(config.workspace_low), np.array(config.workspace_high)
-        self._box_middle, self._box_to_base = self._kinematics.home_position, np.eye(3)
+        self.kinematics = Kinematics(config.home, config.mount)
+        self._max_position_error = self.kinematics.max_position_error(
+            config.joint_speed, config.stiffness, config.damping
+        )
+        self._box_middle = self.kinematics.home_position
         self._motion_to_base: np.ndarray | None = None
         self._began_s = 0.0
         self._steps = 0
 
-    def due(self) -> bool:
+    def due(self, now_s: float) -> bool:
         """Whether the next control step should be taken now."""
-        if self._motion_to_base is None:
-            return True
-        return self._clock() >= self._began_s + self._steps * self._config.step_s - 1e-9
+        return self._motion_to_base is None or now_s >= self._began_s + self._steps * self.step_s - 1e-9
 
     def skip(self) -> None:
         """Let a control step pass without a decision, because nothing was seen."""
         self._steps += self._motion_to_base is not None
 
-    def step(self, ball_position: np.ndarray, ball_velocity: np.ndarray, q: np.ndarray) -> Decision:
-        """Decide from a ball's position and velocity [3] (base frame) and measured joints [7]."""
-        plate, rotation = self._kinematics.plate(q)
-        offset = ball_position - plate
+    def step(self, now_s: float, ball: BallEstimate, q: np.ndarray) -> Decision:
+        """Decide from a ball's state and measured joints [7].
+
+        Raises:
+            ValueError: The policy's action is not finite.
+        """
+        plate, rotation = self.kinematics.plate(q)
+        offset = ball.position - plate
         if self._motion_to_base is None:
-            self._began_s = self._clock()
-            self._motion_to_base = about_z(math.atan2(offset[1], offset[0]))
+            self._began_s = now_s
+            self._motion_to_base = motion_to_base(np.asarray(math.atan2(offset[1], offset[0])))
             if self._config.workspace_around == "start":
-                self._box_middle, self._box_to_base = plate, self._motion_to_base
+                self._box_middle = plate
         to_base = self._motion_to_base
         self._steps += 1
-        states = np.concatenate((to_base.T @ offset, to_base.T @ ball_velocity))
-        condition = tilt_of(to_base.T @ rotation[:, 2])
-        observation = Observation(
-            torch.tensor(states, dtype=torch.float32).reshape(1, 1, 6),
-            torch.tensor(condition, dtype=torch.float32).reshape(1, 2),
-        )
-        with torch.inference_mode():
-            action = self._agent(observation)[0].numpy().astype(float)
+        states = np.concatenate((to_motion(offset, to_base), to_motion(ball.velocity, to_base)))
+        condition = tilt_of_normal(to_motion(rotation[:, 2], to_base))
+        action = np.asarray(self._act(states, condition), dtype=float)
         if not np.isfinite(action).all():
             raise ValueError(f"the policy's action is not finite: {action.tolist()} for {states.tolist()}")
-        displacement, tilt, limited = decode(self._config, action)
+        inside = action.clip(-1.0, 1.0)
+        displacement, tilt, cut = decode(self._config, inside)
         wished = plate + to_base @ displacement
-        in_box = self._box_to_base.T @ (wished - self._box_middle)
-        target = self._box_middle + self._box_to_base @ np.clip(in_box, self._low, self._high)
-        joints, reached = self._kinematics.solve(target, to_base[:2, :2] @ tilt, q)
-        joints, slowed = self._slow_down(joints, q)
-        limited = limited or bool(np.abs(wished - target).max() > 1e-9) or not reached or slowed
-        return Decision(self._clock(), states, condition, action, joints, limited)
-
-    def _slow_down(self, joints: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Shorten the way to joints [7] until none is asked to exceed the task's speed limit."""
-        config = self._config
-        lead = self._kinematics.largest_error(config.joint_speed, config.stiffness, config.damping)
-        share = float((lead / np.maximum(np.abs(joints - q), 1e-9)).min())
-        return q + min(share, 1.0) * (joints - q), share < 1
-
-
-def decode(config: CatchingConfig, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Displacement [3] and tilt [2] in the motion frame that an action [5] asks for; was it cut.
-
-    The meaning is the training's: components in [-1, 1], displacement in proportion or by the signed
-    square, tilt in proportion and inside its disc.
-    """
-    inside = np.clip(action, -1.0, 1.0)
-    displacement = config.displacement * inside[:3]
-    if config.displacement_curve == "square":
-        displacement = displacement * np.abs(inside[:3])
-    tilt = config.max_tilt * inside[3:]
-    size = float(np.linalg.norm(tilt))
-    limited = bool((inside != action).any()) or size > config.max_tilt
-    return displacement, tilt * (config.max_tilt / max(size, config.max_tilt)), limited
-
-
-def about_z(angle: float) -> np.ndarray:
-    """R_z(angle)."""
-    c, s = math.cos(angle), math.sin(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        target = keep_inside(self._config, wished, self._box_middle, to_base)
+        joints, reached = self.kinematics.solve(target, to_base[:2, :2] @ tilt, q)
+        joints, slowed = slow_down(joints, q, self._max_position_error)
+        limits = (cut, slowed, not reached, (inside != action).any(), (wished != target).any())
+        return Decision(now_s, states, condition, action, joints, any(map(bool, limits)))

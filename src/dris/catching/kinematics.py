@@ -53,7 +53,7 @@ class Kinematics:
         )
         return np.clip(down, 0.0, self.speed_limit), np.clip(up, 0.0, self.speed_limit)
 
-    def largest_error(
+    def max_position_error(
         self, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
     ) -> np.ndarray:
         """Position errors [M] at which the torque law settles at a share of the speed limits [rad].

@@ -18,13 +18,15 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
+from dris.catching.actions import encode
 from dris.catching.frames import normal_of_tilt
+from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.env import Observation
 
 PER_ACTION_M, PER_ACTION_RAD = 0.025, 0.3
 """Displacement [m] and tilt [rad] per unit of the action."""
-TASK = {"displacement": 0.25, "max_tilt": 0.75}
+TASK = CatchingConfig(displacement=0.25, max_tilt=0.75)
 """Of the task it acts on: wide enough but for 0.01 % of its actions (1 % at 4 sigma), which ask for more
 tilt; a task's tilt must stay below pi/4. Its largest displacement is 0.23 m."""
 WHERE = "examples/samplers/catching/ckpts of github.com/Rice-RobotPI-Lab/ManiDreams"
@@ -107,7 +109,7 @@ class ReleasedAgent:
         limits = self._task.config
         beyond = (displacement.abs() > limits.displacement).any(dim=1) | (tilt.norm(dim=1) > limits.max_tilt)
         self.actions, self.cut = self.actions + len(action), self.cut + int(beyond.sum())
-        return self._task.encode(displacement, tilt)
+        return encode(self._task.config, displacement, tilt)
 
 
 def load_released(encoder_file: Path, policy_file: Path) -> Released:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dris.core.domain import Domain, Range
+from dris.core.typed import policy_field
 from dris.sim.ik_config import IkConfig
 
 DOMAIN = Domain(
@@ -36,7 +37,7 @@ class CatchingConfig:
     """Contact preset: see dris.sim.contact [released]."""
 
     # Time.
-    step_s: float = 0.05
+    step_s: float = policy_field(0.05)
     """Control step: actions at 20 Hz [paper]."""
     horizon: int = 20
     """Control steps in an episode, one second [paper]."""
@@ -44,18 +45,20 @@ class CatchingConfig:
     """Step of arm and contact; ten times finer than the action, justified in docs/physics.md [design]."""
 
     # Robot.
-    mount: Literal["down", "level"] = "down"
+    mount: Literal["down", "level"] = policy_field("down")
     """How the hand holds the plate: see dris.catching.robot_model [released]."""
-    home: tuple[float, ...] = (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, math.pi / 4)
+    home: tuple[float, ...] = policy_field(
+        (0.0, -math.pi / 4, 0.0, -3 * math.pi / 4, 0.0, math.pi / 2, math.pi / 4)
+    )
     """Hand straight down, plate level, 0.44 m ahead and 0.49 m up [released]."""
     start: Literal["arrival", "home"] = "arrival"
     """Where the plate is when the episode begins: at the point where the ball will arrive, facing it, which
     is what the paper fits parabolas for [released]; or at home, as the text says [paper]."""
     joint_noise: float = 0.02
     """Standard deviation of the joints around their start [rad] [paper]."""
-    stiffness: tuple[float, ...] = (120.0, 70.0, 70.0, 120.0, 30.0, 20.0, 40.0)
+    stiffness: tuple[float, ...] = policy_field((120.0, 70.0, 70.0, 120.0, 30.0, 20.0, 40.0))
     """K of the torque law [Nm/rad] [released]."""
-    damping: tuple[float, ...] = (15.0, 11.0, 10.0, 14.0, 4.0, 3.0, 5.0)
+    damping: tuple[float, ...] = policy_field((15.0, 11.0, 10.0, 14.0, 4.0, 3.0, 5.0))
     """D of the torque law [Nm s/rad] [released]."""
     joint_speed: float | None = None
     """Share of the FR3's joint speed limits that it is driven at. None: only torques are limited, as in the
@@ -65,19 +68,19 @@ class CatchingConfig:
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
 
     # Action.
-    displacement: float = 0.1
+    displacement: float = policy_field(0.1)
     """Largest displacement command along an axis in one step [m]. The released policy has no limit and asks
     for up to 0.2 m; cut at 0.1 m it loses less than 0.01 of its success [design]."""
-    displacement_curve: Literal["linear", "square"] = "linear"
+    displacement_curve: Literal["linear", "square"] = policy_field("linear")
     """Displacement in proportion to the action [released], or to its signed square."""
-    max_tilt: float = 0.3
+    max_tilt: float = policy_field(0.3)
     """Largest tilt command [rad] [released]; the paper only says beta < pi/4."""
-    workspace_around: Literal["start", "home"] = "start"
+    workspace_around: Literal["start", "home"] = policy_field("start")
     """Where the box of plate positions stands: around the plate's start, its axes those of the motion frame
     [released], or around the plate's home, its axes those of the base."""
-    workspace_low: tuple[float, float, float] = (-0.15, -0.15, -0.10)
+    workspace_low: tuple[float, float, float] = policy_field((-0.15, -0.15, -0.10))
     """Lowest plate position over the middle of the box [m] [released]."""
-    workspace_high: tuple[float, float, float] = (0.15, 0.15, 0.10)
+    workspace_high: tuple[float, float, float] = policy_field((0.15, 0.15, 0.10))
     """Highest plate position over the middle of the box [m] [released]."""
 
     # Throws.
@@ -113,9 +116,6 @@ class CatchingConfig:
     """[m] [paper]"""
     noise_velocity: float = 0.05
     """[m/s] [paper]"""
-
-    threads: int = 2
-    """CPU threads that share the sets; results do not depend on it."""
 
     def __post_init__(self) -> None:
         """Refuse values outside what the task means."""

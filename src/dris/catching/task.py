@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
+from dris.catching.actions import decode, keep_inside, slow_down
+from dris.catching.conditions import CONDITIONS
 from dris.catching.frames import (
     motion_to_base,
     plate_normal,
@@ -17,12 +21,19 @@ from dris.catching.frames import (
 )
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
-from dris.core.constants import GRAVITY
-from dris.core.rng import Draws
+from dris.catching.success import caught, normal_tangential, reward_terms
+from dris.catching.throws import Thrown, throw
+from dris.core.conditions import Condition
+from dris.core.process import threads
+from dris.core.rng import KeyedRng
+from dris.core.rollout import MakeAgent
 from dris.core.task import Task
 from dris.sim.contact import PRESETS as CONTACTS
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
+
+if TYPE_CHECKING:
+    from dris.catching.drawing import Drawing
 
 
 class CatchingTask(Task):
@@ -39,7 +50,8 @@ class CatchingTask(Task):
     Success: the ball is on the plate and slower than 0.1 m/s; told at 0.2 m/s, too.
     """
 
-    presets = tuple(PRESETS)
+    Config = CatchingConfig
+    presets = PRESETS
     state_names = ("dx", "dy", "dz", "vx", "vy", "vz")
     action_size = 5
     command_size = 7
@@ -50,20 +62,28 @@ class CatchingTask(Task):
         self.domain = DOMAIN
         self.noise_scale = (config.noise_position,) * 3 + (config.noise_velocity,) * 3
         self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
-        self.preset = CONTACTS[config.contact]
+        self._drawing: Drawing | None = None
+        self.contact = CONTACTS[config.contact]
         self.arm = load_arm(robot_model(config.mount))
         self.plate_half_length = float(self.arm.plate_half_size[0])  # the paper's l_e
 
     @classmethod
-    def from_preset(cls, preset: str = "") -> CatchingTask:
-        """The task in one of its variants; without a name, as in the paper's figures (`released`)."""
-        if preset and preset not in PRESETS:
-            return super().from_preset(preset)  # type: ignore[return-value]  # raises
-        return cls(PRESETS[preset] if preset else None)
+    def conditions(cls) -> Mapping[str, Condition]:
+        """Execution error, unseen restitution and ramps."""
+        return CONDITIONS
 
-    def changed(self, **values: Any) -> CatchingTask:
-        """The task with other values of its configuration."""
-        return type(self)(replace(self.config, **values))
+    @classmethod
+    def baselines(cls) -> Mapping[str, MakeAgent]:
+        """Stand still, move at random, and VelTrack."""
+        from dris.catching.baselines import BASELINES
+
+        return BASELINES
+
+    @classmethod
+    def policies(cls) -> Mapping[str, Path]:
+        """Trained policies that come with the package; docs/policies.md says how they were made."""
+        names = ("e2e", "dris-10", "dris-50", "dris-200", "dris-robot")
+        return {name: Path(__file__).parent / "policies" / f"{name}.safetensors" for name in names}
 
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""
@@ -76,33 +96,31 @@ class CatchingTask(Task):
             WorldConfig(
                 stiffness=config.stiffness,
                 damping=config.damping,
-                bounce_speed=self.preset.bounce_speed,
+                bounce_speed=self.contact.bounce_speed,
                 substep_s=config.substep_s,
                 joint_speed=config.joint_speed,
                 torque_rate=config.torque_rate,
-                threads=config.threads,
+                threads=threads(),
                 ik=CONTROL_IK,
             ),
         )
         self.home_pos = self.world.plate_pos[0].clone()
         self._home_quat = self.world.plate_quat[0].clone()
-        # The box of plate positions: middle [B, 3], and bounds in its own axes.
         self._box_middle = self.home_pos.repeat(sets, 1)
-        self._low, self._high = torch.tensor(config.workspace_low), torch.tensor(config.workspace_high)
         self._rotation = motion_to_base(torch.zeros(sets))
         self._start_q = self.world.q.clone()
 
-    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, rng: KeyedRng) -> None:
         """Place the robot, throw the balls, and stop the clock just before they arrive."""
         config = self.config
-        error = config.joint_noise * draws.normal(self.command_size)
+        error = config.joint_noise * rng.normal(self.command_size)
         if config.start == "home":
             self._place(sets, self.world.home + error)
-            thrown = throw(config, draws)
+            thrown = throw(config, rng)
             plate, offset = self.world.plate_pos[sets], thrown.offset
             ball = plate + offset
         else:
-            thrown = throw(config, draws)
+            thrown = throw(config, rng)
             self._place(sets, self._meeting(thrown) + error)
             ball = self.home_pos + thrown.offset
             offset = ball - self.world.plate_pos[sets]
@@ -110,8 +128,8 @@ class CatchingTask(Task):
         # All balls of a set start alike: [R, 3] to [R, N, 3].
         shape = (len(sets), self.world.num_instances, 3)
         column = self.domain.column
-        static = self.preset.pair_friction(column(parameters, "static_friction"))
-        dynamic = self.preset.pair_friction(column(parameters, "dynamic_friction"))
+        static = self.contact.pair_friction(column(parameters, "static_friction"))
+        dynamic = self.contact.pair_friction(column(parameters, "dynamic_friction"))
         self.world.place_spheres(
             sets,
             pos=ball[:, None].expand(shape),
@@ -119,12 +137,12 @@ class CatchingTask(Task):
             radius=column(parameters, "radius"),
             static_friction=static,
             dynamic_friction=torch.minimum(static, dynamic),
-            restitution=self.preset.pair_restitution(column(parameters, "restitution")),
+            restitution=self.contact.pair_restitution(column(parameters, "restitution")),
         )
         self._rotation[sets] = motion_to_base(torch.atan2(offset[:, 1], offset[:, 0]))
         if config.workspace_around == "start":
             self._box_middle[sets] = self.world.plate_pos[sets]
-        self._look()
+        self._update_states()
 
     def _place(self, sets: torch.Tensor, q: torch.Tensor) -> None:
         """Put the arms of some sets [R] at joints q [R, M], at rest."""
@@ -145,75 +163,43 @@ class CatchingTask(Task):
 
     def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Desired joints for an action: decode, keep in the workspace, inverse kinematics."""
-        displacement, tilt, limited = self.decode(action)
+        displacement, tilt, limited = decode(self.config, action)
         # p~ = R_z(phi) delta + p;  R~ turns the level plate by beta about w
         wished = self.world.plate_pos + (self._rotation @ displacement[..., None])[..., 0]
-        target = self._inside(wished)
+        target = keep_inside(self.config, wished, self._box_middle, self._rotation)
         tilt_in_base = (self._rotation[:, :2, :2] @ tilt[..., None])[..., 0]
         quat = quat_multiply(quat_of_tilt(tilt_in_base), self._home_quat)
         joints, reached = self.world.solve_ik(target, quat, start=self.world.q)
-        joints, slowed = self._slow_down(joints)
+        joints, slowed = slow_down(joints, self.world.q, self.world.max_position_error)
         return joints, limited | (wished != target).any(dim=1) | ~reached | slowed
 
-    def _inside(self, wished: torch.Tensor) -> torch.Tensor:
-        """Plate positions [B, 3] cut to the workspace."""
-        if self.config.workspace_around == "home":
-            low, high = self._box_middle + self._low, self._box_middle + self._high
-            return torch.minimum(torch.maximum(wished, low), high)
-        turned = to_motion((wished - self._box_middle)[:, None], self._rotation)[:, 0]
-        cut = torch.minimum(torch.maximum(turned, self._low), self._high)
-        back = (self._rotation @ cut[..., None])[..., 0]
-        # Positions inside stay what they are, to the bit: turning there and back would not.
-        return torch.where((cut == turned).all(dim=1, keepdim=True), wished, self._box_middle + back)
+    def draw(self, which: int) -> np.ndarray:
+        """The robot and the balls of one set; lost balls are grey."""
+        from dris.catching.drawing import Drawing
 
-    def _slow_down(self, joints: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Shorten the way to desired joints [B, M] until no joint is asked to exceed its speed limit.
+        if self._drawing is None:
+            self._drawing = Drawing(self.config.mount)
+        height, _ = normal_tangential(self._states[which, :, :3], self.normal[which])
+        world = self.world
+        parts = (world.q[which], world.pos[which], world.radius[which], world.restitution[which], height < 0)
+        return self._drawing.picture(*(part.numpy() for part in parts))
 
-        The world cuts each joint's error for itself; doing it for all together keeps the direction.
-        """
-        way = joints - self.world.q
-        share = (self.world.max_position_error / way.abs().clamp_min(1e-9)).amin(dim=1, keepdim=True)
-        return self.world.q + share.clamp_max(1.0) * way, share[:, 0] < 1.0
-
-    def decode(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Displacement [B, 3] and tilt [B, 2] in the motion frame, and where the tilt was cut [B].
-
-        Tilt is proportional to the action: it brakes a rolling ball, and braking should grow with speed from
-        the start. Displacement is, too, or goes with the action's signed square: a robot that starts at home
-        must travel before the impact and move finely after it.
-        """
-        config = self.config
-        displacement = config.displacement * action[:, :3]
-        if config.displacement_curve == "square":
-            displacement = displacement * action[:, :3].abs()
-        tilt = config.max_tilt * action[:, 3:]
-        size = tilt.norm(dim=-1, keepdim=True)
-        inside = tilt * (config.max_tilt / size.clamp_min(config.max_tilt))
-        return displacement, inside, size[:, 0] > config.max_tilt
-
-    def encode(self, displacement: torch.Tensor, tilt: torch.Tensor) -> torch.Tensor:
-        """The action [B, 5] that asks for a displacement [B, 3] and tilt [B, 2]: inverse of decode."""
-        travel = displacement / self.config.displacement
-        if self.config.displacement_curve == "square":
-            travel = travel.sign() * travel.abs().sqrt()
-        return torch.cat((travel, tilt / self.config.max_tilt), dim=-1).clamp(-1.0, 1.0)
-
-    def hold(self) -> torch.Tensor:
+    def initial_command(self) -> torch.Tensor:
         """Desired joints before the first action: where the robot started."""
         return self._start_q
 
     def advance(self, command: torch.Tensor, duration_s: float) -> None:
         """Arms under the torque law, balls under gravity and the moving plate."""
         self.world.advance(command, duration_s)
-        self._look()
+        self._update_states()
 
-    def _look(self) -> None:
+    def _update_states(self) -> None:
         """Express what the world holds in the motion frame: s = (d, v), and the plate's normal n."""
         world, rotation = self.world, self._rotation
-        displacement = to_motion(world.pos - world.plate_pos[:, None], rotation)
-        velocity = to_motion(world.vel, rotation)
+        displacement = to_motion(world.pos - world.plate_pos[:, None], rotation[:, None])
+        velocity = to_motion(world.vel, rotation[:, None])
         self._states = torch.cat((displacement.movedim(-1, 0), velocity.movedim(-1, 0))).movedim(0, -1)
-        self.normal = to_motion(plate_normal(world.plate_quat)[:, None], rotation)[:, 0]
+        self.normal = to_motion(plate_normal(world.plate_quat), rotation)
 
     def states(self) -> torch.Tensor:
         """(d, v) of every ball in the motion frame [B, N, 6]."""
@@ -223,34 +209,9 @@ class CatchingTask(Task):
         """The plate's tilt as it is [B, 2]: the paper's u, as a vector."""
         return tilt_of_normal(self.normal)
 
-    def contract(self) -> dict[str, Any]:
-        """What actions mean and how the arm answers: a policy trained on other values will not catch.
-
-        Limits on speed and torque rate and the robot's start are left out: to try a policy inside them, or
-        from elsewhere, is a fair question.
-        """
-        arm = ("step_s", "mount", "home", "stiffness", "damping")
-        action = ("displacement", "displacement_curve", "max_tilt")
-        names = (*arm, *action, "workspace_around", "workspace_low", "workspace_high")
-        return {name: getattr(self.config, name) for name in names}
-
     def reward_terms(self) -> dict[str, torch.Tensor]:
         """Slow balls are good, lost balls are bad (paper, Eq. 8)."""
-        return self.reward_terms_of(self._states)
-
-    def reward_terms_of(
-        self, states: torch.Tensor, normal: torch.Tensor | None = None
-    ) -> dict[str, torch.Tensor]:
-        """The reward's terms for any states [B, N, 6], over plates of a normal [B, 3] or as they are."""
-        normal = self.normal if normal is None else normal
-        height, off_centre = split(states[..., :3], normal)
-        rise, sideways = split(states[..., 3:], normal)
-        eta = self.config.decay
-        slow = 0.5 * torch.exp(-((sideways / eta) ** 2)) + 0.5 * torch.exp(
-            -((rise.clamp_min(-self.config.slack) / eta) ** 2)
-        )
-        lost = (height < 0) | (off_centre > self.plate_half_length)
-        return {"velocity": slow, "lost": -lost.float()}
+        return reward_terms(self.config, self._states, self.normal[:, None], self.plate_half_length)
 
     def success(self) -> torch.Tensor:
         """On the plate, and slower than 0.1 m/s [B, N]."""
@@ -262,56 +223,5 @@ class CatchingTask(Task):
         return {f"success_{speed:g}": self._slower_than(speed) for speed in speeds}
 
     def _slower_than(self, speed: float) -> torch.Tensor:
-        height, off_centre = split(self._states[..., :3], self.normal)
-        gap = height - self.world.radius
-        on_plate = (height > 0) & (gap < self.config.success_gap) & (off_centre <= self.plate_half_length)
-        vx, vy, vz = self._states[..., 3:].unbind(dim=-1)
-        return on_plate & (vx * vx + vy * vy + vz * vz < speed**2)
-
-
-@dataclass(frozen=True)
-class Thrown:
-    """Throws as they are first seen and as they arrive, [R, 3] each; positions from the region's middle."""
-
-    offset: torch.Tensor
-    velocity: torch.Tensor
-    arrival: torch.Tensor
-    arrival_velocity: torch.Tensor
-
-
-def split(vectors: torch.Tensor, normal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Parts of vectors [B, N, 3] along normals [B, 3] (signed) and across them (length)."""
-    x, y, z = vectors.unbind(dim=-1)
-    nx, ny, nz = normal[:, None].unbind(dim=-1)
-    along = x * nx + y * ny + z * nz
-    square = (x - along * nx) ** 2 + (y - along * ny) ** 2 + (z - along * nz) ** 2
-    return along, square.sqrt()
-
-
-def throw(config: CatchingConfig, draws: Draws) -> Thrown:
-    """Throws, each seen shortly before it arrives.
-
-    A ball leaves at some distance, direction and height, such that after its flight it meets a point
-    of the catching region; the rest of the flight is `lead_s`. No air: the parabola is closed form.
-    """
-
-    def uniform(bounds: tuple[float, float]) -> torch.Tensor:
-        return draws.uniform(1, low=bounds[0], high=bounds[1])[:, 0]
-
-    distance, direction = uniform(config.distance), uniform(config.incoming)
-    height, flight, lead = (
-        uniform(config.spawn_height),
-        uniform(config.flight_s),
-        uniform(config.lead_s),
-    )
-    radius = config.region_radius * draws.uniform(1)[:, 0].sqrt()  # uniform over the disc
-    angle = uniform((0.0, 2 * torch.pi))
-    zero = torch.zeros_like(radius)
-    release = torch.stack((distance * direction.cos(), distance * direction.sin(), height), dim=-1)
-    arrival = torch.stack((radius * angle.cos(), radius * angle.sin(), zero), dim=-1)
-    gravity = torch.tensor([0.0, 0.0, -GRAVITY])
-    # arrival = release + v T + g T^2 / 2, then back from the arrival by the lead time
-    launch = (arrival - release) / flight[:, None] - 0.5 * gravity * flight[:, None]
-    velocity = launch + gravity * (flight - lead)[:, None]
-    offset = arrival - velocity * lead[:, None] - 0.5 * gravity * lead[:, None] ** 2
-    return Thrown(offset, velocity, arrival, velocity + gravity * lead[:, None])
+        radius, half = self.world.radius, self.plate_half_length
+        return caught(self.config, self._states, self.normal[:, None], radius, half, speed)

@@ -11,10 +11,12 @@ import tyro
 from dris.core import validation
 from dris.core.files import read_json, to_json, write_atomically
 from dris.core.process import draw_without_screen
-from dris.evaluation.registry import glossary
+from dris.experiments import World
 from dris.experiments.trials.config import TrialsConfig
 
 PAPER_TRIALS = TrialsConfig()
+PAPER_CONDITIONS = ("clean", "noise-1", "noise-2", "noise-3", "noise-4", "execution", "restitution")
+"""Those of the paper's figures."""
 
 
 def bench(
@@ -161,6 +163,48 @@ def trials(
     return 0
 
 
+def released(
+    encoder_file: tyro.conf.Positional[Path],
+    policy_file: tyro.conf.Positional[Path],
+    worlds: tuple[World, ...] = ("training", "twin", "physx"),
+    conditions: tuple[str, ...] = PAPER_CONDITIONS,
+    episodes: int | None = None,
+    seed: int = 30_011,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Evaluate the policy that the paper's laboratory published, beside the paper's figures for DRIS-200.
+
+    Args:
+        encoder_file: Its set encoder, dris_encoder.pt of the laboratory's repository ManiDreams.
+        policy_file: Its policy, policy_ckpt.pt.
+        worlds: training, twin, physx (which needs the extra physx).
+        conditions: clean, noise-1 to noise-4, execution, restitution.
+        episodes: Per world and condition; by default 2000 in training, 100 in the twin, 200 in PhysX.
+        seed: Seed of the episodes; by default that of the study's final figures.
+        json_file: Also write the scores to this file.
+    """
+    validation.check_named(worlds=worlds, conditions=conditions)
+    validation.check_at_least_one(episodes=1 if episodes is None else episodes)
+    validation.check_seed(seed)
+    validation.check_json(json_file)
+    from dris.catching.released import load_released
+    from dris.evaluation.registry import find_policy
+    from dris.evaluation.scores import in_words
+    from dris.experiments.released import published_row, scores, table
+    from dris.experiments.worlds import check_world
+
+    for world in worlds:
+        check_world(world, [find_policy("still")], conditions)
+    weights, rows = load_released(encoder_file, policy_file), []
+    for row in scores(weights, worlds, conditions, episodes, seed):
+        rows.append(row)
+        print(f"{row['world']:<10} {row['condition']:<12} {in_words(row)}", flush=True)
+    print(table(rows, published_row()))
+    if json_file is not None:
+        write_atomically(json_file, to_json({"paper_dris_200": published_row(), "rows": rows}))
+    return 0
+
+
 def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     """Write a page about a run (success table, learning curve, videos), a study or trials, from files alone.
 
@@ -184,6 +228,17 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     elif (folder / "study.json").exists():
         page = report_study(folder, out or folder, load_published())
     else:
-        page = report_run(folder, out or folder, glossary)
+        page = report_run(folder, out or folder, _glossary)
     print(f"page     {page}")
     return 0
+
+
+def _glossary(task: str) -> dict[str, str]:
+    """What the words of a task's tables mean; nothing if the task cannot be had here."""
+    from dris.evaluation.registry import find_task
+    from dris.evaluation.scores import glossary
+
+    try:
+        return glossary(find_task(task))
+    except ValueError:
+        return {}

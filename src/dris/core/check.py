@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from dris.core.env import Env, EnvConfig
-from dris.core.rng import Draws
+from dris.core.errors import DrisError
+from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
 MakeTask = Callable[[], Task]
@@ -22,7 +23,7 @@ LEAST_EFFECT = 0.01
 """Least effect of a parameter that the audit accepts, in standard deviations of observation noise."""
 
 
-class TaskError(AssertionError):
+class TaskError(DrisError, AssertionError):
     """A task broke a promise; the message says which and how."""
 
 
@@ -43,8 +44,8 @@ def _require(condition: bool | torch.Tensor, message: str) -> None:
 def _actions(task: Task, sets: int, seed: int = 0) -> torch.Tensor:
     """[T, B, A] actions uniform in [-1, 1]; those of a set do not depend on B."""
     index = torch.arange(sets)
-    draws = Draws(seed, index, torch.zeros_like(index), torch.zeros_like(index))
-    return draws.uniform(task.horizon, task.action_size, low=-1.0, high=1.0).transpose(0, 1)
+    rng = KeyedRng(seed, index, torch.zeros_like(index), torch.zeros_like(index))
+    return rng.uniform(task.horizon, task.action_size, low=-1.0, high=1.0).transpose(0, 1)
 
 
 def _outcome(task: Task) -> torch.Tensor:
@@ -97,7 +98,7 @@ def sizes_are_as_declared(make: MakeTask) -> None:
         "condition()": (observation.condition, (sets, task.condition_size)),
         "command()[0]": (command, (sets, task.command_size)),
         "command()[1]": (limited, (sets,)),
-        "hold()": (task.hold(), (sets, task.command_size)),
+        "initial_command()": (task.initial_command(), (sets, task.command_size)),
         "success()": (task.success(), (sets, instances)),
         **{f"reward_terms()['{n}']": (t, (sets, instances)) for n, t in task.reward_terms().items()},
     }
@@ -172,9 +173,9 @@ def permuting_instances_permutes_results(make: MakeTask) -> None:
     for permutation in (torch.arange(instances), order):
         task = make()
         task.allocate(sets, instances)
-        draws = Draws(3, index, index * 0, index * 0)
-        parameters = task.domain.sample(draws, instances)[:, permutation]
-        task.begin(index, parameters, draws)
+        rng = KeyedRng(3, index, index * 0, index * 0)
+        parameters = task.domain.sample(rng, instances)[:, permutation]
+        task.begin(index, parameters, rng)
         for action in _actions(task, sets):
             task.advance(task.command(action)[0], task.step_s)
         ends.append(_outcome(task))
@@ -268,7 +269,7 @@ def audit(make: MakeTask, sets: int = 64) -> dict[str, float]:
         column = list(task.domain).index(name)
         parameters[:, 0, column] = ranges[column].low
         parameters[:, 1, column] = ranges[column].high
-        task.begin(index, parameters, Draws(11, index, index * 0, index * 0))
+        task.begin(index, parameters, KeyedRng(11, index, index * 0, index * 0))
         largest = torch.zeros(sets)
         for action in _actions(task, sets):
             task.advance(task.command(action)[0], task.step_s)

@@ -1,9 +1,18 @@
-"""Conditions: named ways to make the world harder than in training."""
+"""Conditions: named ways to make the world harder than in training.
+
+Those of any task are a word and a number: noise-2.5, correlated-2, dropout-30 (per cent), delay-40 (ms) and
+execution-0.05 (in units of the command). A task adds its own (`Task.conditions`).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+TRACKER_CORRELATION = 0.8
+"""Of the noise of `correlated-<x>` from one control step to the next: errors of a tracker last."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,7 @@ class Condition:
         noise_correlation: Of the noise from one control step to the next, an AR(1) of the same deviation.
         dropout: Probability that an observation is missing; the last one then stands in for it.
         domain: Ranges that differ from the training's, by parameter.
-        task: Values of the task that differ from the training's, for `Task.changed`.
+        task: Values of the task's configuration that differ from the training's.
     """
 
     noise: float = 0.0
@@ -29,13 +38,35 @@ class Condition:
     task: tuple[tuple[str, Any], ...] = ()
 
 
-CONDITIONS: dict[str, Condition] = {
-    "clean": Condition(),
-    **{f"noise-{k}": Condition(noise=k) for k in (1, 2, 3, 4)},
-    "execution": Condition(execution_error=0.05),  # [paper] uniform [rad]; ours: drawn anew each step
-    "restitution": Condition(domain=(("restitution", 0.7, 0.8),)),  # [paper] trained on 0.4 to 0.7
-    **{f"delay-{ms}": Condition(delay_s=ms / 1000) for ms in (20, 40, 60)},
-    # Errors of a tracker last from frame to frame.
-    **{f"correlated-{k}": Condition(noise=k, noise_correlation=0.8) for k in (1, 2, 3, 4)},
-    **{f"dropout-{percent}": Condition(dropout=percent / 100) for percent in (20, 40)},
+_FAMILIES = {
+    "noise": lambda x: Condition(noise=x),
+    "correlated": lambda x: Condition(noise=x, noise_correlation=TRACKER_CORRELATION),
+    "delay": lambda ms: Condition(delay_s=ms / 1000),
+    "dropout": lambda percent: Condition(dropout=percent / 100),
+    "execution": lambda width: Condition(execution_error=width),
 }
+_ALLOWED = {"dropout": "[0, 100)", "delay": "[0, 10000)"}
+
+
+def find_condition(name: str, own: Mapping[str, Condition]) -> Condition:
+    """A condition by its name.
+
+    Args:
+        name: clean, a family and a number such as noise-2.5, or one of the task's.
+        own: Those of the task.
+
+    Raises:
+        ValueError: There is none of this name, or its number is out of range.
+    """
+    if name in own:
+        return own[name]
+    if name == "clean":
+        return Condition()
+    match = re.fullmatch(r"([a-z]+)-(\d+(?:\.\d+)?)", name)
+    if match is None or match[1] not in _FAMILIES:
+        known = ", ".join(("clean", *(f"{family}-<x>" for family in _FAMILIES), *own))
+        raise ValueError(f"unknown condition '{name}'; known: {known}")
+    value = float(match[2]) if "." in match[2] else int(match[2])
+    if (match[1] == "dropout" and value >= 100) or (match[1] == "delay" and value >= 10_000):
+        raise ValueError(f"condition '{name}': its number must lie in {_ALLOWED[match[1]]}")
+    return _FAMILIES[match[1]](value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dris.core.rng import Draws
+from dris.core.rng import KeyedRng
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Domain(Mapping[str, Range]):
         rows = (f"{n} in [{r.low:g}, {r.high:g}] {r.unit}".rstrip() for n, r in self.items())
         return f"Domain({'; '.join(rows)})"
 
-    def sample(self, draws: Draws, instances: int) -> torch.Tensor:
+    def sample(self, rng: KeyedRng, instances: int) -> torch.Tensor:
         """Draw the parameters of N instances for each of R sets: [R, N, P].
 
         Parameter values of instance i do not depend on N: larger sets only add instances.
         """
         low = torch.tensor([r.low for r in self.values()])
         high = torch.tensor([r.high for r in self.values()])
-        return low + (high - low) * draws.uniform(instances, len(self))
+        return low + (high - low) * rng.uniform(instances, len(self))
 
     def column(self, parameters: torch.Tensor, name: str) -> torch.Tensor:
         """The values of one parameter: [..., P] to [...]."""

@@ -7,12 +7,15 @@ noise, execution error and delay. Episodes end by truncation, so learners bootst
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 
 from dris.core.domain import Domain
-from dris.core.rng import Draws
+from dris.core.errors import DrisError
+from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
 # What random numbers are for: with the step, they key the draws of a set's episode.
@@ -96,11 +99,11 @@ class Step:
         return self.terminated | self.truncated
 
 
-APART = 2**20
+EARLY_RESET_OFFSET = 2**20
 """Distance of the numbers of a set's episodes that begin between those of all sets."""
 
 
-class DivergedError(RuntimeError):
+class DivergedError(DrisError, RuntimeError):
     """A number stopped being finite. `snapshot` holds the tensors that led to it."""
 
     def __init__(self, message: str, snapshot: dict[str, torch.Tensor]):
@@ -132,6 +135,12 @@ class Env:
         """[B] control steps since each episode began."""
         self.episodes = torch.zeros(config.sets, dtype=torch.long)
         """[B] episodes each set has begun; with `seed`, all that later draws depend on."""
+        self.parameters = torch.zeros(config.sets, config.instances, len(self.domain))
+        """[B, N, P] domain parameters of the present episodes."""
+        self.on_advance: Callable[[float], None] | None = None
+        """Called after every piece of a control step with its duration [s]; see `watch_every_s`."""
+        self.watch_every_s: float | None = None
+        """Cut control steps into pieces no longer than this [s], a multiple of the task's substep."""
         self._finished = torch.ones(config.sets, dtype=torch.bool)
         self._delay_substeps = torch.zeros(config.sets, dtype=torch.long)
         longest = math.ceil(config.delay_s[1] / task.substep_s)
@@ -141,9 +150,9 @@ class Env:
         # Commands given but not yet obeyed, newest first.
         self._pending = torch.zeros(longest // self._per_step + 2, config.sets, task.command_size)
 
-    def _draws(self, sets: torch.Tensor, purpose: int) -> Draws:
+    def _rng(self, sets: torch.Tensor, purpose: int) -> KeyedRng:
         moments = 4 * self.steps[sets] + purpose
-        return Draws(self.config.seed, self.config.first_set + sets, self.episodes[sets], moments)
+        return KeyedRng(self.config.seed, self.config.first_set + sets, self.episodes[sets], moments)
 
     def reset(self, sets: torch.Tensor | None = None) -> Observation:
         """Start new episodes in some sets (all if None) and observe every set.
@@ -155,13 +164,14 @@ class Env:
         self.episodes[sets] += 1
         self.steps[sets] = 0
         self._finished[sets] = False
-        draws = self._draws(sets, _START)
-        parameters = self.domain.sample(draws, self.config.instances)
+        rng = self._rng(sets, _START)
+        parameters = self.domain.sample(rng, self.config.instances)
         low, high = self.config.delay_s
-        delay = draws.uniform(1, low=low, high=high)[:, 0]
+        delay = rng.uniform(1, low=low, high=high)[:, 0]
         self._delay_substeps[sets] = torch.round(delay / self.task.substep_s).long()
-        self.task.begin(sets, parameters, draws)
-        self._pending[:, sets] = self.task.hold()[sets]
+        self.parameters[sets] = parameters
+        self.task.begin(sets, parameters, rng)
+        self._pending[:, sets] = self.task.initial_command()[sets]
         self._draw_error(sets, fresh=True)
         waiting = None
         if len(self._seen) and len(sets) < self.config.sets:  # the others see what they saw
@@ -175,7 +185,7 @@ class Env:
         Their episodes are numbered apart, so that what all sets draw when they next begin together does not
         depend on who ended early.
         """
-        self.episodes[self._indices(sets)] += APART - 1
+        self.episodes[self._indices(sets)] += EARLY_RESET_OFFSET - 1
         return self.reset(sets)
 
     def _indices(self, sets: torch.Tensor) -> torch.Tensor:
@@ -202,9 +212,9 @@ class Env:
         command, limited = self.task.command(bounded)
         limited = limited | (bounded != action).any(dim=1)
         if self.config.execution_error > 0:
-            draws = self._draws(self._every, _EXECUTION)
+            rng = self._rng(self._every, _EXECUTION)
             width = self.config.execution_error
-            command = command + draws.uniform(self.task.command_size, low=-width, high=width)
+            command = command + rng.uniform(self.task.command_size, low=-width, high=width)
         self._advance(command)
         self.steps += 1
 
@@ -234,16 +244,20 @@ class Env:
         before = self._pending[whole + 1, self._every]
         after = self._pending[whole, self._every]
         # The sets' switching times cut the control step into pieces of constant command.
-        cuts = sorted({0, self._per_step, *part.unique().tolist()})
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        cuts = {0, self._per_step, *part.unique().tolist()}
+        if self.watch_every_s is not None:
+            cuts |= set(range(0, self._per_step, max(1, round(self.watch_every_s / self.task.substep_s))))
+        for begin, end in pairwise(sorted(cuts)):
             obeyed = torch.where((part <= begin)[:, None], after, before)
             self.task.advance(obeyed, (end - begin) * self.task.substep_s)
+            if self.on_advance is not None:
+                self.on_advance((end - begin) * self.task.substep_s)
 
     def _draw_error(self, sets: torch.Tensor, fresh: bool) -> None:
         """The next error of the observation in some sets; a fresh one owes nothing to the last."""
         if self.config.noise == 0:
             return
-        error = self._draws(sets, _OBSERVATION).normal(1, len(self.task.state_names))
+        error = self._rng(sets, _OBSERVATION).normal(1, len(self.task.state_names))
         kept = 0.0 if fresh else self.config.noise_correlation
         if kept > 0:
             error = kept * self._error[sets] + math.sqrt(1 - kept**2) * error
@@ -253,7 +267,7 @@ class Env:
         """Which sets [B] see nothing at this step."""
         if self.config.dropout == 0:
             return None
-        return self._draws(self._every, _DROPOUT).uniform(1)[:, 0] < self.config.dropout
+        return self._rng(self._every, _DROPOUT).uniform(1)[:, 0] < self.config.dropout
 
     def _observe(self, states: torch.Tensor, missing: torch.Tensor | None = None) -> Observation:
         if self.config.noise > 0:

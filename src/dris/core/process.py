@@ -7,12 +7,12 @@ import tempfile
 import threading
 from functools import lru_cache
 
-import warp as wp
-
 
 @lru_cache
 def start_warp() -> None:
     """Initialise Warp. Safe to call as often as one likes."""
+    import warp as wp
+
     wp.config.log_level = max(wp.config.log_level, wp.LOG_WARNING)
     # Warp's native library writes to the process's stderr itself, past sys.stderr.
     sys.stderr.flush()
@@ -28,6 +28,25 @@ def start_warp() -> None:
             for line in caught.read().decode(errors="replace").splitlines():
                 if "NVIDIA CUDA driver" not in line:
                     print(line, file=sys.stderr)
+
+
+_threads = 2
+
+
+def set_threads(count: int) -> None:
+    """Let this process use so many threads: of torch, and of worlds that are built from now on."""
+    global _threads
+    import torch
+
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, got {count}")
+    _threads = count
+    torch.set_num_threads(count)
+
+
+def threads() -> int:
+    """How many threads a world may use: 2 unless `set_threads` says otherwise."""
+    return _threads
 
 
 def end_with_parent() -> None:

@@ -57,14 +57,14 @@ def _fill(
     out[row, block, 3] = d
 
 
-class Draws:
+class KeyedRng:
     """Random numbers for R sets at one moment of their episodes.
 
     Successive calls give fresh numbers; the same sequence of calls gives the same numbers again.
     """
 
     def __init__(self, seed: int, sets: torch.Tensor, episodes: torch.Tensor, moments: torch.Tensor):
-        """Key the draws.
+        """Key the rng.
 
         Args:
             seed: Any 64-bit integer.
@@ -80,7 +80,7 @@ class Draws:
     def bits(self, count: int) -> np.ndarray:
         """[R, count] 32-bit integers."""
         if self._calls >= 4096:
-            raise ValueError("Draws gives numbers at most 4096 times a moment: ask for more at once")
+            raise ValueError("KeyedRng gives numbers at most 4096 times a moment: ask for more at once")
         rows, blocks = len(self._rows[0]), -(-count // 4)
         out = np.empty((rows, blocks, 4), np.uint32)
         wp.launch(

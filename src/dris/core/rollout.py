@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from dris.core.conditions import Condition
-from dris.core.env import Env, EnvConfig, Observation
+from dris.core.env import Env, EnvConfig, Observation, Step
 from dris.core.task import Task
 
 Agent = Callable[[Observation], torch.Tensor]
 """Maps an observation of B sets to actions [B, A]."""
+MakeAgent = Callable[[Any, int], Agent]
+"""Makes the agent for a task and a number of sets B; it serves one episode."""
 
 EVALUATION_SEED = 10_007
 """Seed of evaluation episodes; training seeds are small, so that they never meet."""
@@ -50,7 +53,7 @@ class Outcomes:
 def make_env(task: Task, condition: Condition, episodes: int, seed: int) -> Env:
     """Sets of one instance each under a condition; the task belongs to them from now on."""
     if condition.task:
-        task = task.changed(**dict(condition.task))
+        task = task.with_config(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
     config = EnvConfig(
         sets=episodes,
@@ -65,9 +68,40 @@ def make_env(task: Task, condition: Condition, episodes: int, seed: int) -> Env:
     return Env(task, config, domain=task.domain.shifted(**shifts))
 
 
+@dataclass(frozen=True)
+class Transition:
+    """One control step: what was seen, what was done [B, A], what came of it."""
+
+    observation: Observation
+    action: torch.Tensor
+    step: Step
+
+
+def rollout(env: Env, agent: Agent, steps: int | None = None) -> Iterator[Transition]:
+    """Begin an episode in every set and act; sets that terminate begin anew.
+
+    Args:
+        env: The sets.
+        agent: Acts.
+        steps: Control steps; by default the task's horizon.
+    """
+    observation = env.reset()
+    for _ in range(env.task.horizon if steps is None else steps):
+        action = agent(observation)
+        step = env.step(action)
+        yield Transition(observation, action, step)
+        observation = env.restart(step.terminated) if bool(step.terminated.any()) else step.observation
+
+
+def replay(actions: Iterable[torch.Tensor]) -> Agent:
+    """An agent that gives actions [B, A] in turn, whatever it sees."""
+    waiting = iter(actions)
+    return lambda observation: next(waiting)
+
+
 def run_episodes(
     make_task: Callable[[], Task],
-    make_agent: Callable[[Task, int], Agent],
+    make_agent: MakeAgent,
     condition: Condition,
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
@@ -82,20 +116,16 @@ def run_episodes(
         seed: Of throws, physics and noise.
     """
     env = make_env(make_task(), condition, episodes, seed)
-    task = env.task
-    observation = env.reset()
-    agent = make_agent(task, episodes)
     running = torch.ones(episodes, dtype=torch.bool)
     success: dict[str, torch.Tensor] = {}
     total, steps = torch.zeros(episodes), torch.zeros(episodes)
-    for _ in range(task.horizon):
-        step = env.step(agent(observation))
+    for transition in rollout(env, make_agent(env.task, episodes)):
+        step = transition.step
         total += running * step.reward
         steps += running
-        for name, caught in {"success": step.success, **task.other_successes()}.items():
+        for name, caught in {"success": step.success, **env.task.other_successes()}.items():
             success.setdefault(name, torch.zeros(episodes, dtype=torch.bool))[running] = caught[running, 0]
         running &= ~step.done
         if not bool(running.any()):
             break
-        observation = env.reset(step.terminated) if bool(step.terminated.any()) else step.observation
     return Outcomes(success, total / steps)

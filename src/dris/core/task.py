@@ -4,7 +4,7 @@ A task knows physics, reward and success. It knows nothing of episodes, noise, d
 those belong to `dris.core.env.Env`, which calls the methods below in this order:
 
     allocate(B, N)                        once
-    begin(sets, parameters, draws)        at the start of each episode
+    begin(sets, parameters, rng)          at the start of each episode
     command(action) -> advance(command)   every control step, then
     states, condition, reward_terms, success, terminated
 """
@@ -12,19 +12,34 @@ those belong to `dris.core.env.Env`, which calls the methods below in this order
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 
+from dris.core.conditions import Condition
 from dris.core.domain import Domain
-from dris.core.rng import Draws
+from dris.core.rng import KeyedRng
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class NoConfig:
+    """The configuration of a task that has nothing to configure."""
 
 
 class Task(ABC):
     """A task. Tensors are float32 on the CPU; B sets, N instances, see the attributes for the rest.
 
     Attributes:
-        presets: Names that `from_preset` knows, for tasks with variants.
+        Config: Frozen dataclass of the values that a user may set; plain numbers, texts, tuples and the like.
+            It is turned into flags (`--task.NAME VALUE`) and stored whole with every run and policy. A task
+            that has one takes it as the only argument of its constructor, and keeps it in `config`.
+        presets: Named values of `Config`.
         domain: The physical parameters that differ between instances.
         state_names: One name per component of an instance's state, S in all.
         noise_scale: [S] one standard deviation of observation noise, in the state's units.
@@ -36,7 +51,9 @@ class Task(ABC):
         substep_s: Delays are rounded to this [s]; it must divide `step_s`.
     """
 
-    presets: ClassVar[tuple[str, ...]] = ()
+    Config: ClassVar[type] = NoConfig
+    presets: ClassVar[Mapping[str, Any]] = {}
+    config: Any = NoConfig()
     domain: Domain
     state_names: tuple[str, ...]
     noise_scale: tuple[float, ...]
@@ -48,23 +65,56 @@ class Task(ABC):
     substep_s: float
 
     @classmethod
-    def from_preset(cls, preset: str = "") -> Task:
-        """Build the task in one of its named variants; the empty name builds it without arguments."""
-        if preset:
+    def preset(cls, name: str = "") -> Any:
+        """A configuration by its name; the empty name means the default."""
+        if name and name not in cls.presets:
             known = ", ".join(cls.presets) or "none"
-            raise ValueError(f"{cls.__name__} has no preset '{preset}'; known: {known}, or --preset ''")
-        return cls()
+            raise ValueError(f"{cls.__name__} has no preset '{name}'; known: {known}")
+        return cls.presets[name] if name else cls.Config()
 
-    def changed(self, **values: Any) -> Task:
-        """This task with other values of its own, for evaluation outside of what it was trained on."""
-        raise ValueError(f"{type(self).__name__} has no values to change, asked for {', '.join(values)}")
+    @classmethod
+    def build(cls, config: Any = None) -> Self:
+        """The task with a configuration; tasks that have none are built without arguments."""
+        return cls() if cls.Config is NoConfig else cls(cls.Config() if config is None else config)  # type: ignore[call-arg]
+
+    @classmethod
+    def conditions(cls) -> Mapping[str, Condition]:
+        """Conditions of this task besides those that any task has (`dris.core.conditions`)."""
+        return {}
+
+    @classmethod
+    def baselines(cls) -> Mapping[str, Callable[[Any, int], Callable[[Any], torch.Tensor]]]:
+        """Agents that need no training, by name: functions of a task and a number of sets."""
+        return {}
+
+    @classmethod
+    def policies(cls) -> Mapping[str, Path]:
+        """Files of trained policies that come with the task, by name."""
+        return {}
+
+    def with_config(self, **values: Any) -> Self:
+        """This task with other values of its configuration."""
+        unknown = values.keys() - {f.name for f in fields(self.config)}
+        if unknown:
+            raise ValueError(
+                f"the configuration of {type(self).__name__} has no {', '.join(sorted(unknown))}"
+            )
+        return type(self).build(replace(self.config, **values))
+
+    def policy_interface(self) -> dict[str, Any]:
+        """What a policy relies on beyond shapes, as plain values: by default the `policy_field`s."""
+        return {f.name: getattr(self.config, f.name) for f in fields(self.config) if f.metadata.get("policy")}
+
+    def draw(self, which: int) -> np.ndarray | None:
+        """A picture [height, width, 3] (uint8) of one set as it is now; None: `dris play` plots states."""
+        return None
 
     @abstractmethod
     def allocate(self, sets: int, instances: int) -> None:
         """Make room for B sets of N instances."""
 
     @abstractmethod
-    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, rng: KeyedRng) -> None:
         """Start new episodes in some sets.
 
         All instances of a set start in the same state s_0 (paper, Algorithm 1).
@@ -72,7 +122,7 @@ class Task(ABC):
         Args:
             sets: [R] indices of the sets to start.
             parameters: [R, N, P] domain parameters of their instances.
-            draws: Random numbers for these R sets; take no others.
+            rng: Random numbers for these R sets; take no others.
         """
 
     @abstractmethod
@@ -84,7 +134,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def hold(self) -> torch.Tensor:
+    def initial_command(self) -> torch.Tensor:
         """Commands [B, M] that leave the system as it is: what it obeys before the first action."""
 
     @abstractmethod
@@ -98,13 +148,6 @@ class Task(ABC):
     def condition(self) -> torch.Tensor:
         """What conditions the policy besides the set [B, C]; asked for only if C > 0."""
         return torch.zeros(0, 0)
-
-    def contract(self) -> dict[str, Any]:
-        """What a policy relies on beyond shapes (how actions are scaled, for instance), as plain values.
-
-        Stored with every policy; a policy is refused by a task whose contract differs.
-        """
-        return {}
 
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:

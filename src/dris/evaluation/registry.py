@@ -1,6 +1,6 @@
-"""Tasks, policies, agents and conditions by the names that a person types.
+"""Tasks and policies by the names that a person types.
 
-The case study is imported on use: it brings MuJoCo along, which looks at MUJOCO_GL when it is imported.
+Tasks are imported on use: the case study brings MuJoCo along, which looks at MUJOCO_GL when it is imported.
 """
 
 from __future__ import annotations
@@ -8,31 +8,53 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dris.core.conditions import CONDITIONS, Condition
-from dris.core.rollout import Agent, Score
-from dris.core.task import Task
-from dris.evaluation.evaluate import evaluate, worst_case
-from dris.evaluation.statistics import wilson
-from dris.learning.checkpoint import load_checkpoint
-from dris.learning.load import load_policy
+from dris.core.rollout import MakeAgent
+from dris.core.task import NoConfig, Task
+from dris.core.typed import from_plain
+from dris.learning.checkpoint import CheckpointError, load_checkpoint
+from dris.learning.load import load_policy_for
+from dris.learning.policy import Policy
 
-CATCHING = "dris.catching.task:CatchingTask"
+TASKS = {"catching": "dris.catching.task:CatchingTask"}
+"""Tasks that come with the package."""
 
 
-def load_task(name: str) -> type[Task]:
-    """Find a task class by `package.module:Class` or `path/file.py:Class`.
+@dataclass(frozen=True)
+class PolicyHandle:
+    """Somebody who acts, and the task that they were made for."""
+
+    name: str
+    task: type[Task]
+    task_config: Any
+    make_agent: MakeAgent
+    """Function of a task and a number of sets; the agent serves one episode."""
+
+    def make_task(self) -> Task:
+        """A fresh task."""
+        return self.task.build(self.task_config)
+
+
+def full_name(name: str) -> str:
+    """A task's name as it is stored: where it is found again from anywhere."""
+    name = TASKS.get(name, name)
+    module, colon, task = name.rpartition(":")
+    return f"{Path(module).resolve()}:{task}" if colon and module.endswith(".py") else name
+
+
+def find_task(name: str) -> type[Task]:
+    """A task class by `catching`, `package.module:Class` or `path/file.py:Class`.
 
     Raises:
         ValueError: The name has another form, or there is no such module, class or task.
     """
-    module_name, colon, class_name = name.partition(":")
+    module_name, colon, class_name = full_name(name).rpartition(":")
     if not colon or not class_name:
-        raise ValueError(f"'{name}' is not a task: write package.module:Class or path/file.py:Class")
+        known = ", ".join(TASKS)
+        raise ValueError(f"'{name}' is not a task: write {known}, package.module:Class or path/file.py:Class")
     if module_name.endswith(".py"):
         path = Path(module_name)
         if not path.is_file():
@@ -62,25 +84,15 @@ def load_task(name: str) -> type[Task]:
     return task
 
 
-def task_maker(name: str, preset: str) -> Callable[[], Task]:
-    """A function that builds a task by name and preset; wrong names fail here."""
-    cls = load_task(name)
-    try:
-        cls.from_preset(preset)
-    except TypeError as error:
-        raise ValueError(f"{name} cannot be built without arguments: {error}") from error
-    return partial(cls.from_preset, preset)
-
-
 def policy_file(name: str) -> Path:
     """The file of a policy: one that ships, a run folder's, or the file itself.
 
     Raises:
         ValueError: There is no such policy.
     """
-    from dris.catching.baselines import AGENTS, SHIPPED
-
-    file = SHIPPED.get(name, Path(name))
+    tasks = [find_task(task) for task in TASKS]
+    shipped = {policy: file for task in tasks for policy, file in task.policies().items()}
+    file = shipped.get(name, Path(name))
     if file.is_dir():
         if not (file / "config.json").exists():
             raise ValueError(f"{file} is a folder, but not of a run: it has no config.json")
@@ -91,94 +103,58 @@ def policy_file(name: str) -> Path:
             )
         return file / "policy.safetensors"
     if not file.exists():
-        known = ", ".join((*SHIPPED, *AGENTS))
+        known = ", ".join((*shipped, *(agent for task in tasks for agent in task.baselines())))
         raise ValueError(f"'{name}' is neither a known name ({known}) nor a run or policy file that exists")
     return file
 
 
-def agent_maker(name: str) -> tuple[Callable[[], Task], Callable[..., Agent]]:
-    """How to build the task that an agent was made for, and the agent itself, by its name.
+def find_policy(name: str, task: str | None = None) -> PolicyHandle:
+    """A policy by its name: one that ships, a baseline, a run folder or a file.
+
+    Args:
+        name: Of the policy.
+        task: Where its task is now, if not where the file says.
 
     Raises:
-        ValueError: There is no such agent, run or file.
+        ValueError: There is no such policy, or its task cannot be had.
     """
-    from dris.catching.baselines import AGENTS
-
-    if name in AGENTS:
-        return task_maker(CATCHING, "released"), AGENTS[name]
+    for known in TASKS if task is None else (task,):
+        found = find_task(known)
+        if name in found.baselines():
+            return PolicyHandle(name, found, found.Config(), found.baselines()[name])
     file = policy_file(name)
     config = load_checkpoint(file, "policy").config
     try:
-        make_task = task_maker(config["task"], config["preset"])
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{file} asks for a task that cannot be had: {error}") from error
-    policy = load_policy(file, make_task)
-    return make_task, lambda task, sets: policy
+        found = find_task(task or _text(config, "task"))
+        task_config = _task_config(found, config, file)
+    except ValueError as error:
+        raise CheckpointError(f"{file} asks for a task that cannot be had: {error}") from error
+    policy = load_policy_for(file, found.build(task_config))
+    return PolicyHandle(name, found, task_config, lambda task, sets: policy)
 
 
-def glossary(task: str) -> dict[str, str]:
-    """What success and the names of policies mean on a task; empty but for the catching task."""
-    if task != CATCHING:
-        return {}
-    from dris.catching.baselines import AGENTS, SHIPPED
-    from dris.catching.task import CatchingTask
+def load_policy(name: str | Path, task: str | None = None) -> Policy:
+    """A trained policy, ready to act: one that ships, a run folder's, or a file's.
 
-    def first_line(thing: object) -> str:
-        return (thing.__doc__ or "").split("\n")[0].removesuffix(".").removesuffix(" [B, N]")
-
-    meant = {"success": first_line(CatchingTask.success)}
-    meant |= {name: first_line(agent) for name, agent in AGENTS.items()}
-    return meant | dict.fromkeys(SHIPPED, "ships with the package, trained as docs/policies.md says")
-
-
-WORST_CASE = "worst-case"
-"""Name of the grid over the domain, which is no single condition."""
-
-
-def conditions() -> dict[str, Condition]:
-    """All conditions that have a name, those of the case study included."""
-    from dris.catching.conditions import CONDITIONS as CATCHING_CONDITIONS
-
-    return CONDITIONS | CATCHING_CONDITIONS
-
-
-def check_conditions(names: tuple[str, ...]) -> None:
-    """Refuse names of conditions that are none."""
-    known = (*conditions(), WORST_CASE)
-    for name in names:
-        if name not in known:
-            raise ValueError(f"unknown condition '{name}'; known: {', '.join(known)}")
-
-
-def score(
-    make_task: Callable[[], Task], make_agent: Callable[..., Agent], condition: str, episodes: int, seed: int
-) -> dict[str, Any]:
-    """Outcome of an agent under a condition by its name: episodes, success with interval, reward.
-
-    The worst case adds where it is.
+    Its `task_config` says what its actions mean.
     """
-    check_conditions((condition,))
-    where: dict[str, Any] = {}
-    if condition == WORST_CASE:
-        result, point = worst_case(make_task, make_agent, episodes, seed)
-        where = {"where": point}
-    else:
-        result = evaluate(make_task, make_agent, conditions()[condition], episodes, seed)
-    return score_row(condition, seed, result) | where
+    handle = find_policy(str(name), task)
+    policy = handle.make_agent(None, 1)
+    if not isinstance(policy, Policy):
+        raise ValueError(f"'{name}' is a baseline, not a trained policy: see dris.find_policy")
+    return policy
 
 
-def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
-    """A score as results have it: with Wilson's interval (95 %)."""
-    low, high = wilson(round(result.success * result.episodes), result.episodes)
-    row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
-    return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
+def _text(config: dict[str, Any], key: str) -> str:
+    if not isinstance(config.get(key), str):
+        raise ValueError(f"its '{key}' is {config.get(key)!r}, not a name")
+    return config[key]
 
 
-def in_words(row: dict[str, Any]) -> str:
-    """A score in words."""
-    others = ("reward", "training_success", "same_outcome", "on_plate_within_speed_limits")
-    parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
-    parts += [f"at {name[8:]} m/s {row[name]:.3f}" for name in row if name.startswith("success_")]
-    parts += [f"{name.replace('_', ' ')} {row[name]:.3f}" for name in others if name in row]
-    where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
-    return "  ".join((*parts, f"at {where}") if where else parts)
+def _task_config(task: type[Task], config: dict[str, Any], file: Path) -> Any:
+    """The task's configuration that a policy carries; files of schema 2 only name a preset."""
+    if task.Config is NoConfig:
+        return NoConfig()
+    if "preset" in config:
+        return task.preset(_text(config, "preset"))
+    return from_plain(task.Config, config.get("task_config"), "task_config")

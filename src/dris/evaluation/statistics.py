@@ -65,7 +65,7 @@ def interval(
     Args:
         statistic: A function of as many groups as are given.
         groups: Scores [conditions][seeds] of one method each.
-        seed: Of the draws.
+        seed: Of the rng.
     """
     generator = np.random.default_rng(seed)
     tables = [np.asarray(group, float) for group in groups]

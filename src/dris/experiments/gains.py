@@ -19,12 +19,12 @@ from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig, Observation
-from dris.evaluation.registry import agent_maker
+from dris.evaluation.registry import find_policy
 from dris.lab.drives import drive
 from dris.lab.launch import Placed
 from dris.lab.model import JOINTS
 from dris.lab.objects import BALLS
-from dris.lab.trial import make_player
+from dris.lab.trial import catching_config
 from dris.lab.twin import TICK_S, Twin, TwinConfig
 
 SAMPLE_S = 0.01
@@ -63,11 +63,10 @@ class Identified:
 
 def catch_motions(policy: str, count: int, seed: int) -> list[Motion]:
     """What a policy asks of the joints in the training world, and how they answer."""
-    make_task, maker = agent_maker(policy)
-    task = make_task()
-    assert isinstance(task, CatchingTask)
+    handle = find_policy(policy)
+    task = CatchingTask(catching_config(handle))
     Env(task, EnvConfig(sets=count, instances=1, seed=seed)).reset()
-    agent = maker(task, count)
+    agent = handle.make_agent(task, count)
     start, references, joints = task.world.q.clone(), [], []
     for _ in range(task.horizon):
         with torch.inference_mode():
@@ -143,7 +142,7 @@ def identify(
         motions: Catches of the fit; as many others check it.
         evaluations: Iterations of the fit at most.
     """
-    trained = make_player(policy)[0]
+    trained = catching_config(find_policy(policy))
     config = config or drive("fci", trained)
     fit = catch_motions(policy, motions, FIT_SEED)
     first = np.log(np.concatenate((trained.stiffness, trained.damping)))

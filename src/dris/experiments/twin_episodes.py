@@ -8,22 +8,25 @@ two-way coupling, joint friction, torque rate, latency, 1 kHz control, its own i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from dris.catching.settings import CatchingConfig
+from dris.catching.success import reward_terms
 from dris.catching.task import CatchingTask
-from dris.core.conditions import Condition
-from dris.core.rollout import EVALUATION_SEED, Agent, Outcomes, make_env, run_episodes
-from dris.core.task import Task
-from dris.evaluation.registry import conditions, score_row
+from dris.core.conditions import Condition, find_condition
+from dris.core.rollout import EVALUATION_SEED, Outcomes, make_env, run_episodes
+from dris.evaluation.registry import PolicyHandle
+from dris.evaluation.scores import score_row
 from dris.lab.drives import drive
 from dris.lab.launch import Placed
+from dris.lab.model import PLATE_HALF
 from dris.lab.objects import SOLID, Thing, ball
-from dris.lab.trial import SETTLED_S, PerfectSight, Trial, is_settled, player_of, run_trial
+from dris.lab.observer import TruthObserver
+from dris.lab.trial import SETTLED_S, Trial, catching_config, is_settled, run_trial
 from dris.lab.twin import Twin
 
 TRAINING_S = SETTLED_S
@@ -93,25 +96,20 @@ def training_starts(task: CatchingTask, condition: Condition, episodes: int, see
     ]
 
 
-def judge(trial: Trial, thing: Thing, task: CatchingTask) -> tuple[dict[str, bool], float]:
+def judge(trial: Trial, thing: Thing, config: CatchingConfig) -> tuple[dict[str, bool], float]:
     """Success by the training's measures after one second of a trial, and the mean reward of its steps."""
-    config = task.config
     states = trial.states[1 : config.horizon + 1]  # after each control step
     last, speeds = states[-1], config.other_success_speeds
     success = {"success": is_settled(last, thing, config)}
     success |= {f"success_{speed:g}": is_settled(last, thing, config, speed) for speed in speeds}
-    seen = [(*(s.thing_position - s.plate_position), *s.thing_velocity) for s in states]
-    normals = [s.plate_rotation[:, 2] for s in states]
-    terms = task.reward_terms_of(
-        torch.tensor(np.array(seen), dtype=torch.float32)[:, None],
-        torch.tensor(np.array(normals), dtype=torch.float32),
-    )
-    return success, float(torch.stack(list(terms.values())).sum(dim=0).mean())
+    seen = np.array([(*(s.thing_position - s.plate_position), *s.thing_velocity) for s in states])
+    normals = np.array([s.plate_rotation[:, 2] for s in states])
+    terms = reward_terms(config, seen, normals, PLATE_HALF)
+    return success, float(sum(terms.values()).mean())
 
 
 def evaluate_in_twin(
-    make_task: Callable[[], Task],
-    make_agent: Callable[..., Agent],
+    policy: PolicyHandle,
     condition: Condition,
     episodes: int = 100,
     seed: int = EVALUATION_SEED,
@@ -123,30 +121,28 @@ def evaluate_in_twin(
     nothing. There is no air in either. Balls that miss go on falling, in the twin as far as its floor.
 
     Args:
-        make_task: Builds the task that the agent was made for.
-        make_agent: Builds the agent for a task and a number of sets.
+        policy: Who acts.
         condition: One of noise, execution error and other balls; errors are drawn anew in each world.
         episodes: How many.
         seed: Of throws, balls and noise.
         drive_name: What stands between reference and torque, in the twin.
     """
-    player = player_of(make_task, make_agent, TRAINING_S)
-    config = player[0]
+    config = catching_config(policy)
     law = drive(drive_name, config)
     limits = {"torque_rate": law.torque_rate, "stiffness": law.stiffness, "damping": law.damping}
 
     def in_training() -> CatchingTask:
         return CatchingTask(replace(config, **limits))  # type: ignore[arg-type]
 
-    training = run_episodes(in_training, make_agent, condition, episodes, seed)
+    training = run_episodes(in_training, policy.make_agent, condition, episodes, seed)
     twin = Twin(replace(law, lab=replace(law.lab, air_density=0.0)))
     found, trials = [], []
     for k, (thing, placed) in enumerate(training_starts(in_training(), condition, episodes, seed)):
         trial = run_trial(
-            player, thing, placed, seed + k, twin, PerfectSight(condition.noise, seed + k, config),
+            policy, thing, placed, seed + k, twin, TruthObserver(twin, condition.noise, seed + k, config),
             TRAINING_S, execution_error=condition.execution_error, until_lost=False,
         )  # fmt: skip
-        found.append(judge(trial, thing, CatchingTask(config)))
+        found.append(judge(trial, thing, config))
         trials.append(trial)
     names = found[0][0]
     return Comparison(
@@ -166,23 +162,16 @@ def twin_condition(name: str) -> Condition:
     Raises:
         ValueError: The twin does not have it.
     """
-    found = conditions().get(name)
-    if found is None or found != Condition(
-        noise=found.noise, execution_error=found.execution_error, domain=found.domain
-    ):
+    found = find_condition(name, CatchingTask.conditions())
+    if found != Condition(noise=found.noise, execution_error=found.execution_error, domain=found.domain):
         known = "clean, noise-1 to noise-4, execution and restitution"
         raise ValueError(f"the twin knows {known}, not '{name}': take --world training or physx for that")
     return found
 
 
 def score_in_twin(
-    make_task: Callable[[], Task],
-    make_agent: Callable[..., Agent],
-    condition: str,
-    episodes: int,
-    seed: int,
-    drive_name: str,
+    policy: PolicyHandle, condition: str, episodes: int, seed: int, drive_name: str
 ) -> dict[str, Any]:
     """Outcome of an agent in the twin under a condition by its name, beside the training world's."""
-    found = evaluate_in_twin(make_task, make_agent, twin_condition(condition), episodes, seed, drive_name)
+    found = evaluate_in_twin(policy, twin_condition(condition), episodes, seed, drive_name)
     return found.row(condition, seed) | {"world": "twin", "drive": drive_name}

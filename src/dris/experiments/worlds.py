@@ -5,21 +5,27 @@ Worlds are imported on use: the first two bring MuJoCo along, the last SAPIEN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from dris.core.rollout import Agent
-from dris.core.task import Task
+from dris.core.conditions import find_condition
+from dris.core.rollout import run_episodes
 from dris.core.validation import check_extra
-from dris.evaluation.registry import check_conditions, score
+from dris.evaluation.registry import PolicyHandle
+from dris.evaluation.scores import WORST_CASE, check_conditions, score, score_row
+from dris.experiments import World
 from dris.lab import Drive
 
-World = Literal["training", "twin", "physx"]
 
-
-def check_world(world: World, conditions: tuple[str, ...], drive: Drive = "ideal") -> None:
+def check_world(
+    world: World, policies: list[PolicyHandle], conditions: tuple[str, ...], drive: Drive = "ideal"
+) -> None:
     """Refuse what a world cannot do, before any work is done."""
-    check_conditions(conditions)
+    for policy in policies:
+        check_conditions(policy.task, conditions)
+        if world != "training" and not hasattr(policy.task_config, "mount"):
+            raise ValueError(
+                f"{policy.task.__name__} is no catching task: the {world} world knows that alone"
+            )
     if drive != "ideal" and world != "twin":
         raise ValueError("--drive is the twin's: add --world twin")
     if world == "twin":
@@ -28,28 +34,34 @@ def check_world(world: World, conditions: tuple[str, ...], drive: Drive = "ideal
         for condition in conditions:
             twin_condition(condition)
     if world == "physx":
-        from dris.experiments.physx_episodes import check_physx_conditions
-
         check_extra("sapien", "physx")
-        check_physx_conditions(conditions)
+        if WORST_CASE in conditions:
+            raise ValueError(f"'{WORST_CASE}' runs 81 conditions: take --world training, or leave it out")
 
 
 def score_in(
-    world: World,
-    make_task: Callable[[], Task],
-    make_agent: Callable[..., Agent],
-    condition: str,
-    episodes: int,
-    seed: int,
-    drive: Drive = "ideal",
+    world: World, policy: PolicyHandle, condition: str, episodes: int, seed: int, drive: Drive = "ideal"
 ) -> dict[str, Any]:
-    """Outcome of an agent in a world under a condition by its name; see `dris.evaluation.registry.score`."""
+    """Outcome of a policy in a world under a condition by its name; see `dris.evaluation.scores.score`."""
     if world == "twin":
         from dris.experiments.twin_episodes import score_in_twin
 
-        return score_in_twin(make_task, make_agent, condition, episodes, seed, drive)
+        return score_in_twin(policy, condition, episodes, seed, drive)
     if world == "physx":
-        from dris.experiments.physx_episodes import score_in_physx
+        return score_in_physx(policy, condition, episodes, seed)
+    return score(policy, condition, episodes, seed)
 
-        return score_in_physx(make_task, make_agent, condition, episodes, seed)
-    return score(make_task, make_agent, condition, episodes, seed)
+
+def score_in_physx(policy: PolicyHandle, condition: str, episodes: int, seed: int) -> dict[str, Any]:
+    """Outcome of a policy in PhysX under a condition by its name, beside the training world's."""
+    from dris.physx.task import PhysxTask
+
+    asked = find_condition(condition, policy.task.conditions())
+    there = run_episodes(lambda: PhysxTask(policy.task_config), policy.make_agent, asked, episodes, seed)
+    here = run_episodes(policy.make_task, policy.make_agent, asked, episodes, seed)
+    caught, expected = there.success["success"], here.success["success"]
+    return score_row(condition, seed, there.score()) | {
+        "world": "physx",
+        "training_success": float(expected.float().mean()),
+        "same_outcome": float((caught == expected).float().mean()),
+    }

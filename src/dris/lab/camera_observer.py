@@ -1,4 +1,4 @@
-"""Sight through the twin's cameras: pictures at 80 FPS, a sensor's faults, detection, a track.
+"""The ball through the twin's cameras: pictures at 80 FPS, a sensor's faults, detection, a track.
 
 The cameras run while the twin does. A frame is the mean of pictures taken during its exposure, bent by the
 lens, noisy, and reaches the tracker `delay_s` after its middle. While the ball is followed, a camera reads
@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
+from dris.catching.control import BallEstimate
 from dris.lab.cameras import CameraConfig
 from dris.lab.objects import Thing
 from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, exposures, lens_maps
-from dris.lab.twin import TICK_S, WINDOW, State, Twin
+from dris.lab.twin import TICK_S, WINDOW, Twin
 from dris.perception.arrival import Arrival
 from dris.perception.camera import CameraModel, Rig, look_at
 from dris.perception.detect import BallColour, Detection, DetectorConfig, Image
@@ -36,7 +37,7 @@ LONGEST_S = 20.0
 
 
 @dataclass(frozen=True)
-class SightConfig:
+class CameraObserverConfig:
     """The way from light to a state."""
 
     sensor: SensorConfig = field(default_factory=lambda: SensorConfig(subframes=3))
@@ -89,16 +90,16 @@ class _Shot:
     pictures: list[Image] = field(default_factory=list)
 
 
-class CameraSight:
+class CameraObserver:
     """Both cameras and the tracker of one trial."""
 
-    def __init__(self, twin: Twin, thing: Thing, config: SightConfig | None = None, seed: int = 0):
-        self.config = config = config or SightConfig()
+    def __init__(self, twin: Twin, thing: Thing, config: CameraObserverConfig | None = None, seed: int = 0):
+        self.config = config = config or CameraObserverConfig()
         self._names = [camera.name for camera in twin.config.lab.cameras]
         self.rig = Rig((camera_model(twin.config.lab.cameras[0]), camera_model(twin.config.lab.cameras[1])))
         self._maps = [lens_maps(self.rig[k]) for k in (0, 1)]
         self._detector = detector(thing)
-        self._radius = thing.radius
+        self._twin, self.radius_m = twin, thing.radius
         generator = np.random.default_rng(seed)
         self._planned = deque(exposures(config.sensor, 0.0, LONGEST_S, generator))
         self._shape = (self.rig[0].height, self.rig[0].width, 3)
@@ -116,17 +117,18 @@ class CameraSight:
         """Share of frames in which the ball was found."""
         return self.found / max(self.frames, 1)
 
-    def tick(self, twin: Twin) -> None:
+    def tick(self) -> None:
         """Take what pictures are due now, and hand what has arrived to the tracker."""
+        twin = self._twin
         now = twin.ticks
         half = 0.5 * self.config.sensor.exposure_s
         while self._planned and self._planned[0].true_s - half < (now + 0.5) * TICK_S:
             exposure = self._planned.popleft()
-            self._open.append(_Shot(exposure, self._instants(twin, exposure, now), self._window(exposure)))
+            self._open.append(_Shot(exposure, self._instants(exposure, now), self._window(exposure)))
         for shot in self._open:
             while shot.instants and shot.instants[0] <= now:
                 shot.instants.pop(0)
-                shot.pictures.append(self._render(twin, shot))
+                shot.pictures.append(self._render(shot))
         for shot in self._open:
             if not shot.instants:
                 frame = Frame(shot.exposure.stamp_s, shot.exposure.camera, self._frame(shot))
@@ -149,10 +151,10 @@ class CameraSight:
             return None
         return round(centre[0]), round(centre[1])
 
-    def _instants(self, twin: Twin, exposure: Exposure, now: int) -> list[int]:
+    def _instants(self, exposure: Exposure, now: int) -> list[int]:
         """Ticks at which an exposure's pictures are taken: evenly about the tick of its middle."""
         sensor, middle = self.config.sensor, math.floor(exposure.true_s / TICK_S + 0.5)
-        speed = float(np.linalg.norm(twin.state().thing_velocity))
+        speed = float(np.linalg.norm(self._twin.state().thing_velocity))
         if sensor.subframes == 1 or speed < SHARP_SPEED:
             return [max(middle, now)]
         shares = (np.arange(sensor.subframes) + 0.5) / sensor.subframes - 0.5
@@ -165,9 +167,9 @@ class CameraSight:
         column, row = (float(way[y, x]) for way in self._maps[shot.exposure.camera])
         return round(column) - WINDOW // 2, round(row) - WINDOW // 2
 
-    def _render(self, twin: Twin, shot: _Shot) -> Image:
+    def _render(self, shot: _Shot) -> Image:
         corner = None if shot.centre is None else self._corner(shot)
-        picture = twin.render(self._names[shot.exposure.camera], corner)
+        picture = self._twin.render(self._names[shot.exposure.camera], corner)
         return cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)  # type: ignore[return-value]
 
     def _frame(self, shot: _Shot) -> Image:
@@ -186,24 +188,18 @@ class CameraSight:
         frame[rows, columns] = self._noise(part)
         return frame
 
-    def tell_plate(self, state: State, plate_velocity: np.ndarray) -> None:
-        """Tell the tracker where the plate is, as the robot's own joints say."""
+    def observe_plate(self, plate: Plate) -> None:
+        """Tell the tracker where the plate is."""
         if self.config.knows_plate:
-            normal = state.plate_rotation[:, 2]
-            self.tracker.expect_plate(Plate(state.time_s, state.plate_position, normal, plate_velocity))
+            self.tracker.expect_plate(plate)
 
-    def ball(self, twin: Twin) -> tuple[np.ndarray, np.ndarray] | None:
-        """The ball as the track has it, carried on to now; None if it is lost or too old."""
-        state = self.tracker.state(twin.time_s)
+    def estimate(self, time_s: float) -> BallEstimate | None:
+        """The ball as the track has it, carried on to a time; None if it is lost or too old."""
+        state = self.tracker.state(time_s)
         if state is None or not state.valid:
             return None
-        return state.ball_in_base, state.velocity_in_base
+        return BallEstimate(state.ball_in_base, state.velocity_in_base)
 
-    def arrives_in(self, twin: Twin) -> float | None:
-        """Time until the ball is at the plate's height, by the parabola through the flight so far [s]."""
-        arrival = self.tracker.arrival(float(twin.state().plate_position[2]) + self._radius)
-        return None if arrival is None else arrival.time_s - twin.time_s
-
-    def arrival(self, twin: Twin, height_m: float) -> Arrival | None:
+    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
         """By the parabola through the flight so far."""
         return self.tracker.arrival(height_m)

@@ -106,7 +106,7 @@ class SensorNoise:
         Args:
             shape: Of the largest image (height, width, 3).
             config: How noisy.
-            generator: Draws the numbers, and later the windows.
+            generator: KeyedRng the numbers, and later the windows.
         """
         size = (shape[0] + self.MARGIN, shape[1] + self.MARGIN, *shape[2:])
         self._normal = generator.standard_normal(size, dtype=np.float32)

@@ -1,6 +1,6 @@
 """One trial: see the thing, go where it will arrive, wait for the moment, act at 20 Hz, judge.
 
-How the thing is seen is a value handed in (`Sight`): the truth here, cameras in `dris.lab.camera_observer`.
+How the thing is seen is a value handed in: the truth, or cameras (`dris.lab.camera_observer`).
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 
 from dris.catching.approach import Approach, Outcome
-from dris.catching.control import Controller, Decision
+from dris.catching.control import Act, BallEstimate, Controller, Decision
+from dris.catching.loop import WATCH_TICKS, CatchLoop
 from dris.catching.settings import CatchingConfig
-from dris.catching.task import CatchingTask
-from dris.core.rollout import Agent
-from dris.core.task import Task
-from dris.evaluation.registry import agent_maker
+from dris.catching.success import caught
+from dris.core.env import Observation
+from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.lab.drives import drive
 from dris.lab.launch import Laid, Launch, Placed
 from dris.lab.model import PLATE_HALF
 from dris.lab.objects import Thing
-from dris.lab.observer import PerfectSight, Sight
+from dris.lab.observer import LabObserver, TruthObserver
 from dris.lab.twin import FCI_TORQUE_RATE, TICK_S, State, Twin
 
 TRIAL_S = 10.0
 """A catch counts if the thing is still on the plate this long after the robot began [paper]."""
 SETTLED_S = 1.0
 """The training's episodes end here, and their success is read."""
+SETTLED_TICKS = round(SETTLED_S / TICK_S)
 GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
-WATCH_TICKS = 5
-"""Arrival and loss are looked for every so many milliseconds."""
 _EXECUTION = 1
 """Tells the seed of execution errors from the launch's."""
 
@@ -90,37 +90,15 @@ class Trial:
     """At every control step, before it is taken, and at the end."""
 
 
-Player = tuple[CatchingConfig, Callable[[], Agent]]
-"""What a policy's actions mean, and a function that makes the agent for one trial."""
-
-
-def make_player(name: str, duration_s: float = TRIAL_S) -> Player:
-    """A policy by its name, for trials of a length."""
-    return player_of(*agent_maker(name), duration_s)
-
-
-def player_of(make_task: Callable[[], Task], make_agent: Callable[..., Agent], duration_s: float) -> Player:
-    """An agent and the task it was made for, for trials of a length.
-
-    Raises:
-        ValueError: The task is another.
-    """
-    task = make_task()
-    if not isinstance(task, CatchingTask):
-        raise ValueError(f"the policy was trained on {type(task).__name__}; the twin catches")
-    longer = task.changed(horizon=math.ceil(duration_s / task.step_s) + 1)  # VelTrack counts its steps
-    return task.config, lambda: make_agent(longer, 1)
-
-
 def run_trial(
-    player: str | Player,
+    policy: str | PolicyHandle,
     thing: Thing,
     launch: Launch,
     seed: int,
     twin: Twin | None = None,
-    sight: Sight | None = None,
+    observer: LabObserver | None = None,
     duration_s: float = TRIAL_S,
-    watch: Callable[[Twin, Sight], None] | None = None,
+    watch: Callable[[Twin, LabObserver], None] | None = None,
     execution_error: float = 0.0,
     until_lost: bool = True,
 ) -> Trial:
@@ -131,166 +109,144 @@ def run_trial(
     is brought there before: see `dris.catching.approach`.
 
     Args:
-        player: Name of a policy, or what `make_player` returns (faster for many trials).
+        policy: Its name, or what `find_policy` returns (faster for many trials).
         thing: What to catch.
         launch: How it comes.
         seed: Of the launch.
         twin: To use again; otherwise a new one with the drive `fci`.
-        sight: How the thing is seen; the truth otherwise.
+        observer: How the thing is seen, on that twin; the truth otherwise.
         duration_s: From the beginning to the end [s].
         watch: Called after every millisecond, for videos.
         execution_error: Half width of the uniform error on every reference [rad].
         until_lost: Whether a trial ends when the thing is lost.
 
     Raises:
-        ValueError: The twin holds its plate another way than the policy was trained with.
+        ValueError: The policy was not made to catch, or the twin holds its plate another way.
     """
-    config, agent_of = make_player(player, duration_s) if isinstance(player, str) else player
-    twin, sight = twin or Twin(drive("fci", config)), sight or PerfectSight()
+    handle = find_policy(policy) if isinstance(policy, str) else policy
+    config = catching_config(handle)
+    twin = twin or Twin(drive("fci", config))
     if twin.config.mount != config.mount:
         raise ValueError(
             f"the twin's hand holds its plate '{twin.config.mount}', the policy was trained with "
-            f"'{config.mount}': build the twin from drive(name, player[0])"
+            f"'{config.mount}': build the twin from drive(name, policy.task_config)"
         )
     twin.reset(thing, launch, seed)
-    lead_s = None if isinstance(launch, Laid | Placed) else sum(config.lead_s) / 2
-    if config.start == "arrival":  # the drive says how fast joints may go; see dris.lab.drives
-        config = replace(config, joint_speed=twin.config.joint_speed)
-    controller = Controller(agent_of(), config, lambda: twin.time_s)
-    loop = _Loop(twin, sight, controller, config, execution_error, seed)
-    if lead_s is None:
-        loop.tell_plate(twin.state())
-    elif config.start == "arrival":
-        loop.approach = Approach(config, twin.kinematics)
-    while not loop.ended(duration_s, until_lost):
-        if loop.began is None and loop.approach is not None:
-            loop.go(loop.approach)
-        if loop.began is None and loop.may_begin(lead_s):
-            loop.begin()
-        if loop.began is not None and loop.controller.due():
-            loop.step()
+    record = _Record(twin, observer or TruthObserver(twin))
+    generator = np.random.default_rng((seed, _EXECUTION))
+    loop = CatchLoop(
+        twin,
+        record.observer,
+        Controller(one_robot(handle, duration_s), _as_driven(config, twin)),
+        Approach(config, twin.kinematics) if config.start == "arrival" and comes(launch) else None,
+        sum(config.lead_s) / 2 if comes(launch) else None,
+        on_step=record.on_step,
+        disturb=lambda q: q + generator.uniform(-execution_error, execution_error, len(q)),
+    )
+    while not _ended(twin, loop, duration_s, until_lost):
+        waiting = loop.began_s is None
+        loop.tick()
+        if waiting and loop.began_s is not None and loop.approach is not None:
+            record.approached = _judge_approach(twin, loop.approach, handed_over=True)
         twin.advance(1)
-        sight.tick(twin)
+        record.observer.tick()
         if watch is not None:
-            watch(twin, sight)
-        if loop.began is not None and twin.ticks - loop.began == round(SETTLED_S / TICK_S):
-            loop.settled = is_settled(twin.state(), thing, config)
-    return loop.outcome()
+            watch(twin, record.observer)
+        if loop.began_s is not None and round((twin.time_s - loop.began_s) / TICK_S) == SETTLED_TICKS:
+            record.settled = is_settled(twin.state(), thing, config)
+    return record.outcome(loop)
 
 
-class _Loop:
-    """The memory of one trial."""
+def catching_config(policy: PolicyHandle) -> CatchingConfig:
+    """What a policy's actions mean.
 
-    def __init__(
-        self,
-        twin: Twin,
-        sight: Sight,
-        controller: Controller,
-        config: CatchingConfig,
-        execution_error: float,
-        seed: int,
-    ):
-        self.twin, self.sight, self.controller, self._config = twin, sight, controller, config
-        self._execution_error = execution_error
-        self._generator = np.random.default_rng((seed, _EXECUTION))
-        self.approach: Approach | None = None
-        self._approached: Approached | None = None
-        self.began: int | None = None
+    Raises:
+        ValueError: It was not made to catch.
+    """
+    if not isinstance(policy.task_config, CatchingConfig):
+        raise ValueError(f"the policy was trained on {policy.task.__name__}; the twin catches")
+    return policy.task_config
+
+
+def one_robot(policy: PolicyHandle, duration_s: float) -> Act:
+    """A policy as one robot's controller asks it, for a while."""
+    task = policy.make_task()
+    agent = policy.make_agent(task.with_config(horizon=math.ceil(duration_s / task.step_s) + 1), 1)
+
+    def act(states: np.ndarray, condition: np.ndarray) -> np.ndarray:
+        seen, tilt = (torch.tensor(values, dtype=torch.float32)[None] for values in (states, condition))
+        with torch.inference_mode():
+            return agent(Observation(seen[None], tilt))[0].numpy()
+
+    return act
+
+
+def comes(launch: Launch) -> bool:
+    """Whether the thing comes from afar; otherwise it lies on the plate, or was placed near it."""
+    return not isinstance(launch, Laid | Placed)
+
+
+def _as_driven(config: CatchingConfig, twin: Twin) -> CatchingConfig:
+    """A policy that begins at the arrival goes as fast as the drive says: see dris.lab.drives."""
+    return replace(config, joint_speed=twin.config.joint_speed) if config.start == "arrival" else config
+
+
+def _ended(twin: Twin, loop: CatchLoop, duration_s: float, until_lost: bool) -> bool:
+    """Whether time is up, the thing lost (if that ends a trial), or nothing came."""
+    if loop.began_s is not None and twin.time_s - loop.began_s >= duration_s - 0.5 * TICK_S:
+        return True
+    if loop.began_s is None and twin.time_s > GIVE_UP_S:
+        return True
+    if not until_lost or twin.ticks % WATCH_TICKS:
+        return False
+    state = twin.state()
+    # What rises below the plate before the robot begins has only just been thrown.
+    return is_lost(state) and (loop.began_s is not None or state.thing_velocity[2] <= 0)
+
+
+def _judge_approach(twin: Twin, approach: Approach, handed_over: bool) -> Approached:
+    """How the approach stands now."""
+    state, place, facing = twin.state(), None, None
+    if handed_over and approach.arrival is not None:
+        place = float(np.linalg.norm(state.plate_position - approach.arrival.ball_in_base))
+        velocity = approach.arrival.velocity_in_base
+        cosine = -float(state.plate_rotation[:, 2] @ velocity) / float(np.linalg.norm(velocity))
+        facing = math.acos(min(cosine, 1.0))
+    return Approached(approach.outcome, approach.changes, place, facing, twin.speed_share)
+
+
+class _Record:
+    """What a trial is judged by."""
+
+    def __init__(self, twin: Twin, observer: LabObserver):
+        self.twin, self.observer = twin, observer
+        self.approached: Approached | None = None
         self.settled = False
-        self._blind = 0
         self._errors: list[tuple[float, float]] = []
         self._states: list[State] = []
-        self._decisions: list[Decision] = []
-        self._told, self._plate = twin.ticks, twin.state().plate_position
 
-    def ended(self, duration_s: float, until_lost: bool) -> bool:
-        """Whether time is up, the thing lost (if that ends a trial), or nothing came."""
-        if self.began is not None and self.twin.ticks - self.began >= round(duration_s / TICK_S):
-            return True
-        if self.began is None and self.twin.time_s > GIVE_UP_S:
-            return True
-        if not until_lost or self.twin.ticks % WATCH_TICKS:
-            return False
-        state = self.twin.state()
-        # What rises below the plate before the robot begins has only just been thrown.
-        return is_lost(state) and (self.began is not None or state.thing_velocity[2] <= 0)
-
-    def may_begin(self, lead_s: float | None) -> bool:
-        """Whether the thing is as near as the policy was trained to see it first; None: if it is seen."""
-        if self.approach is not None:
-            if not self.approach.due(self.twin.time_s):
-                return False
-        elif lead_s is not None:
-            if self.twin.ticks % WATCH_TICKS:
-                return False
-            left = self.sight.arrives_in(self.twin)
-            if left is None or left > lead_s:
-                return False
-        return self.sight.ball(self.twin) is not None
-
-    def tell_plate(self, state: State) -> None:
-        """Tell the sight where the plate is, and its mean velocity since it was last told."""
-        elapsed_s = max(self.twin.ticks - self._told, 1) * TICK_S
-        self.sight.tell_plate(state, (state.plate_position - self._plate) / elapsed_s)
-        self._told, self._plate = self.twin.ticks, state.plate_position
-
-    def go(self, approach: Approach) -> None:
-        """One tick of the approach."""
-        twin = self.twin
-        if twin.ticks % WATCH_TICKS == 0:
-            self.tell_plate(twin.state())
-            height = float(twin.kinematics.home_position[2])
-            approach.update(self.sight.arrival(twin, height), twin.time_s)
-        twin.set_reference(approach.reference(twin.time_s))
-
-    def begin(self) -> None:
-        """Hand over to the policy."""
-        self.began = self.twin.ticks
-        if self.approach is not None:
-            self._approached = self._judge(self.approach)
-
-    def _judge(self, approach: Approach) -> Approached:
-        """How the approach stands now."""
-        state, place, facing = self.twin.state(), None, None
-        if self.began is not None and approach.arrival is not None:
-            place = float(np.linalg.norm(state.plate_position - approach.arrival.ball_in_base))
-            velocity = approach.arrival.velocity_in_base
-            cosine = -float(state.plate_rotation[:, 2] @ velocity) / float(np.linalg.norm(velocity))
-            facing = math.acos(min(cosine, 1.0))
-        return Approached(approach.outcome, approach.changes, place, facing, self.twin.speed_share)
-
-    def step(self) -> None:
-        """One control step; without a valid state the last reference stays."""
+    def on_step(self, seen: BallEstimate | None) -> None:
+        """Keep the truth, and how far off it is seen."""
         state = self.twin.state()
         self._states.append(state)
-        self.tell_plate(state)
-        seen = self.sight.ball(self.twin)
-        if seen is None:
-            self._blind += 1
-            self.controller.skip()
-            return
-        truth = (state.thing_position, state.thing_velocity)
-        position, speed = (float(np.linalg.norm(s - t)) for s, t in zip(seen, truth, strict=True))
-        self._errors.append((position, speed))
-        decision = self.controller.step(*seen, state.q)
-        self._decisions.append(decision)
-        width = self._execution_error
-        self.twin.set_reference(decision.joints + self._generator.uniform(-width, width, len(state.q)))
+        if seen is not None:
+            position = float(np.linalg.norm(seen.position - state.thing_position))
+            self._errors.append((position, float(np.linalg.norm(seen.velocity - state.thing_velocity))))
 
-    def outcome(self) -> Trial:
+    def outcome(self, loop: CatchLoop) -> Trial:
         """Judge."""
         twin, state = self.twin, self.twin.state()
-        lost = is_lost(state)
-        if self.approach is not None and self._approached is None:
-            self._approached = self._judge(self.approach)
+        lost, began_s = is_lost(state), loop.began_s
+        if loop.approach is not None and self.approached is None:
+            self.approached = _judge_approach(twin, loop.approach, handed_over=False)
         errors = np.sqrt(np.mean(np.square(self._errors), axis=0)).tolist() if self._errors else (None, None)
         return Trial(
-            caught=self.began is not None and not lost and state.on_plate(twin.thing.reach),
+            caught=began_s is not None and not lost and state.on_plate(twin.thing.reach),
             settled=self.settled,
-            began=self.began is not None,
-            lost_s=(twin.ticks - self.began) * TICK_S if lost and self.began is not None else None,
-            blind_steps=self._blind,
-            found_share=self.sight.found_share,
+            began=began_s is not None,
+            lost_s=twin.time_s - began_s if lost and began_s is not None else None,
+            blind_steps=loop.blind_steps,
+            found_share=self.observer.found_share,
             position_error=errors[0],
             velocity_error=errors[1],
             speed_share=twin.speed_share,
@@ -298,18 +254,17 @@ class _Loop:
             torque_rate_share=float(twin.largest_rate.max() / FCI_TORQUE_RATE),
             limited_share=twin.limited_ticks / max(twin.ticks, 1),
             governed_share=twin.governed_ticks / max(twin.ticks, 1),
-            approach=self._approached,
-            decisions=self._decisions,
+            approach=self.approached,
+            decisions=loop.decisions,
             states=[*self._states, state],
         )
 
 
 def is_settled(state: State, thing: Thing, config: CatchingConfig, slower_than: float | None = None) -> bool:
     """The training's success: on the disc inside the plate, and slow [m/s], by default as the task has it."""
-    speed = float(np.linalg.norm(state.thing_velocity))
-    across = (state.plate_rotation.T @ (state.thing_position - state.plate_position))[:2]
-    inside = state.on_plate(thing.reach, config.success_gap) and float(np.hypot(*across)) <= PLATE_HALF
-    return inside and speed < (config.success_speed if slower_than is None else slower_than)
+    seen = np.concatenate((state.thing_position - state.plate_position, state.thing_velocity))
+    speed = config.success_speed if slower_than is None else slower_than
+    return bool(caught(config, seen, state.plate_rotation[:, 2], thing.reach, PLATE_HALF, speed))
 
 
 def is_lost(state: State) -> bool:

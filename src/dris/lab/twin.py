@@ -121,7 +121,7 @@ class Twin:
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
         """[7] FCI's largest joint speeds [rad/s]: beyond them the real robot stops, the twin only counts."""
-        self._lead = self.kinematics.largest_error(
+        self._max_position_error = self.kinematics.max_position_error(
             self.config.joint_speed, self.config.stiffness, self.config.damping
         )
         self._built: tuple[Thing, RampShape | None] | None = None
@@ -186,6 +186,10 @@ class Twin:
         """The robot's clock since `reset` [s]: what a controller should run on."""
         return self.ticks * TICK_S
 
+    def joints(self) -> np.ndarray:
+        """Measured joint positions [7] [rad]."""
+        return self.data.qpos[:JOINTS].copy()
+
     @property
     def torque_limit(self) -> np.ndarray:
         """[7] largest torques [Nm]."""
@@ -222,7 +226,7 @@ class Twin:
         self.forces.apply(data)
         mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
-        error = np.clip(self._reference - q, -self._lead, self._lead)
+        error = np.clip(self._reference - q, -self._max_position_error, self._max_position_error)
         wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
         if self.config.governor is not None:
             governed = self._govern(wished, data.qfrc_bias[:JOINTS])

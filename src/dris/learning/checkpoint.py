@@ -18,15 +18,25 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from dris.core.errors import DrisError
 from dris.core.files import write_atomically
 
-SCHEMA = 2
+SCHEMA = 3
+RENAMED = {
+    "discount": "gamma",
+    "trace": "gae_lambda",
+    "largest_gradient": "max_grad_norm",
+    "average": "ema_window",
+    "least_rate": "min_lr_fraction",
+    "view": "visible",
+}
+"""Values of a recipe that schema 2 knew by other names."""
 DIVERGED = "diverged"
 """Kind of the file that keeps what led to a number that is not finite."""
 LARGEST_BYTES = 512 * 1024 * 1024
 
 
-class CheckpointError(ValueError):
+class CheckpointError(DrisError, ValueError):
     """A checkpoint that cannot be used; the message names the file and the reason."""
 
 
@@ -73,9 +83,9 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "config": checkpoint.config,
         "progress": checkpoint.progress,
     }
-    words = json.dumps(header)
-    metadata = {"dris": words, "sha256": fingerprint(tensors, words)}
-    write_atomically(path, save(tensors, metadata=metadata))
+    # One entry: safetensors writes several in any order, and equal runs should give equal files.
+    header["sha256"] = fingerprint(tensors, json.dumps(header))
+    write_atomically(path, save(tensors, metadata={"dris": json.dumps(header)}))
 
 
 def load_checkpoint(path: Path, kind: str) -> Checkpoint:
@@ -105,17 +115,28 @@ def load_checkpoint(path: Path, kind: str) -> Checkpoint:
         header = json.loads(metadata["dris"])
         schema, found = int(header["schema"]), header["kind"]
         config, progress = dict(header["config"]), dict(header["progress"])
+        checksum = header.pop("sha256") if schema > 2 else metadata["sha256"]
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path} has no header of dris: it is damaged, or not ours") from error
-    if schema != SCHEMA:
+    if schema not in (2, SCHEMA):
         way_out = "update dris" if schema > SCHEMA else "train again, or use the dris that wrote it"
-        raise CheckpointError(f"{path} has schema {schema}, this version reads {SCHEMA}: {way_out}")
-    if fingerprint(tensors, metadata["dris"]) != metadata.get("sha256"):
+        raise CheckpointError(f"{path} has schema {schema}, this version reads 2 and {SCHEMA}: {way_out}")
+    if fingerprint(tensors, json.dumps(header) if schema > 2 else metadata["dris"]) != checksum:
         raise CheckpointError(f"{path} is damaged: its checksum does not match its tensors and header")
     if found != kind:
         raise CheckpointError(f"{path} is a {found}, expected a {kind}")
     _check_finite(path, tensors)
-    return Checkpoint(kind, tensors, config, progress)
+    return Checkpoint(kind, tensors, config if schema > 2 else _upgraded(config), progress)
+
+
+def _upgraded(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of schema 2 in today's words."""
+
+    def renamed(values: Any) -> Any:
+        return {RENAMED.get(k, k): v for k, v in values.items()} if isinstance(values, dict) else values
+
+    new = {key: renamed(value) for key, value in config.items() if key != "contract"}
+    return new | ({"interface": config["contract"]} if "contract" in config else {})
 
 
 def _check_finite(path: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -130,13 +151,13 @@ def load_into(module: torch.nn.Module, tensors: dict[str, torch.Tensor], what: s
     Raises:
         CheckpointError: A tensor is missing, unknown or of another shape.
     """
-    expected = {name: tuple(t.shape) for name, t in module.state_dict().items()}
-    got = {name: tuple(t.shape) for name, t in tensors.items()}
+    expected = {name: (tuple(t.shape), t.dtype) for name, t in module.state_dict().items()}
+    got = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
     if expected != got:
         wrong = sorted(n for n in expected.keys() | got.keys() if expected.get(n) != got.get(n))
         name = wrong[0]
         raise CheckpointError(
-            f"{what} does not fit: '{name}' has shape {got.get(name)}, expected {expected.get(name)} "
+            f"{what} does not fit: '{name}' is {got.get(name)}, expected {expected.get(name)} "
             f"({len(wrong)} tensors differ)"
         )
     module.load_state_dict(tensors)

@@ -2,13 +2,15 @@
 
 E2E and DRIS are one network: what differs is whether the encoder is given, frozen, and run once per step
 by the caller (`encoder="frozen"`), or belongs to the model and learns with it (`encoder="learned"`).
+`FilmModel` has the constructor of rsl_rl's models, so that any of its runners can build it by name.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import torch
 from rsl_rl.models import MLPModel
@@ -26,7 +28,7 @@ class PolicyConfig:
 
     encoder: Literal["frozen", "learned"] = "frozen"
     """frozen: the pre-trained set encoder (DRIS); learned: end to end from the states (E2E)."""
-    view: Literal["set", "first"] = "set"
+    visible: Literal["set", "first"] = "set"
     """What the policy sees of a set: all of it, or, as a baseline, its first instance only; the reward
     is the mean of the set either way."""
     conditioning: Literal["film", "concat"] = "film"
@@ -39,7 +41,7 @@ class PolicyConfig:
 
     def __post_init__(self) -> None:
         """Refuse shapes that make no network."""
-        for name, known in (("view", ("set", "first")), ("conditioning", ("film", "concat"))):
+        for name, known in (("visible", ("set", "first")), ("conditioning", ("film", "concat"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
         if not self.hidden or min(self.hidden) < 1 or self.film_width < 1:
@@ -53,46 +55,92 @@ class PolicyConfig:
 class FilmModel(MLPModel):
     """z~ = lambda(u) * z + mu(u), then an MLP (paper, Sec. IV-C); without a condition, z~ = z.
 
-    The baseline "concat" has z~ = (z, u).
+    The baseline "concat" has z~ = (z, u). lambda starts at one and mu at zero.
 
-    Inputs: `code` [B, d_z] if the encoder is frozen, `states` [B, N, S] if it is learned; `condition`
-    [B, C]. lambda starts at one and mu at zero.
+    Of the groups in its observation set, `state_group` holds states [B, N, S], which an encoder of the
+    model's own turns into the code z and learns to (E2E), or, if it has two dimensions, codes [B, d_z] made
+    outside (DRIS). All others, [B, C_i] each, are the condition u. In a runner's configuration:
+    `class_name: "dris.learning.policy:FilmModel"`.
     """
 
     def __init__(
         self,
-        inputs: TensorDict,
-        outputs: int,
-        task: Task,
-        encoder: EncoderConfig,
-        config: PolicyConfig,
-        std: float | None,
+        obs: TensorDict,
+        obs_groups: dict[str, list[str]],
+        obs_set: str,
+        output_dim: int,
+        hidden_dims: tuple[int, ...] | list[int] = (128, 128),
+        activation: str = "elu",
+        obs_normalization: bool = False,
+        distribution_cfg: dict | None = None,
+        state_group: str = "states",
+        scale: Sequence[float] | None = None,
+        encoder: dict[str, Any] | None = None,
+        film_width: int = 64,
+        conditioning: Literal["film", "concat"] = "film",
     ):
-        code = code_size(task, encoder)
-        self._concat = config.conditioning == "concat"
-        self._input_size = code + task.condition_size if self._concat else code
-        gaussian = {"class_name": "GaussianDistribution", "init_std": std, "std_type": "log"}
-        groups = {"all": ["condition"]}
+        """Build the model; arguments up to `distribution_cfg` are rsl_rl's.
+
+        Args:
+            obs: Observations of B sets, of which only shapes count.
+            obs_groups: Names of the groups in each observation set.
+            obs_set: This model's observation set.
+            output_dim: Actions, or one value.
+            hidden_dims: Widths of the MLP.
+            activation: Of the MLP.
+            obs_normalization: Whether to normalise the condition; states have their `scale`.
+            distribution_cfg: Distribution of the actions; None for a critic.
+            state_group: The group of states or codes.
+            scale: [S] one standard deviation of observation noise, in the states' units; codes need none.
+            encoder: Values of `EncoderConfig` other than its defaults.
+            film_width: Hidden units of lambda(u) and mu(u).
+            conditioning: How the condition enters.
+        """
+        if conditioning not in ("film", "concat"):
+            raise ValueError(f"conditioning must be 'film' or 'concat', got '{conditioning}'")
+        if state_group not in obs_groups[obs_set] or obs[state_group].dim() not in (2, 3):
+            found = {group: tuple(obs[group].shape) for group in obs_groups[obs_set]}
+            raise ValueError(
+                f"'{obs_set}' needs a group '{state_group}' (state_group) of states [B, N, S] or codes "
+                f"[B, d_z], got {found}"
+            )
+        self._state_group = state_group
+        config, size = EncoderConfig(**encoder or {}), obs[state_group].shape[-1]
+        encodes = obs[state_group].dim() == 3
+        code = code_size(size, config) if encodes else size
+        _, condition = self._get_obs_dim(obs, obs_groups, obs_set)
+        self._input_size = code + condition if conditioning == "concat" else code
+        normalised = obs_normalization and condition > 0
         super().__init__(
-            inputs, groups, "all", outputs, config.hidden, "elu", False, None if std is None else gaussian
+            obs, obs_groups, obs_set, output_dim, hidden_dims, activation, normalised, distribution_cfg
         )
-        self.encoder = SetEncoder(task, encoder) if config.encoder == "learned" else None
+        self.encoder = SetEncoder(size, () if scale is None else scale, config) if encodes else None
         self.film = None
-        if task.condition_size and not self._concat:
-            last = nn.Linear(config.film_width, 2 * code)
+        if condition and conditioning == "film":
+            last = nn.Linear(film_width, 2 * code)
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
-            self.film = nn.Sequential(nn.Linear(task.condition_size, config.film_width), nn.ELU(), last)
+            self.film = nn.Sequential(nn.Linear(condition, film_width), nn.ELU(), last)
 
     def get_latent(self, obs: TensorDict, masks=None, hidden_state=None) -> torch.Tensor:
         """FiLM(z, u)."""
-        code = obs["code"] if self.encoder is None else self.encoder(obs["states"])
-        if self._concat:
-            return torch.cat((code, obs["condition"]), dim=-1)
-        if self.film is None:
+        condition = super().get_latent(obs) if self.obs_dim else None
+        return self.modulated(obs[self._state_group], condition)
+
+    def modulated(self, states: torch.Tensor, condition: torch.Tensor | None) -> torch.Tensor:
+        """FiLM(z, u) of states [B, N, S] or codes [B, d_z] and of conditions [B, C], if there are any."""
+        code = states if self.encoder is None else self.encoder(states)
+        if condition is None:
             return code
-        scale, shift = self.film(obs["condition"]).chunk(2, dim=-1)
+        if self.film is None:
+            return torch.cat((code, condition), dim=-1)
+        scale, shift = self.film(condition).chunk(2, dim=-1)
         return (1 + scale) * code + shift
+
+    def _get_obs_dim(self, obs: TensorDict, obs_groups: dict, obs_set: str) -> tuple[list[str], int]:
+        """Groups and size of the condition."""
+        condition = [group for group in obs_groups[obs_set] if group != self._state_group]
+        return super()._get_obs_dim(obs, {obs_set: condition}, obs_set)
 
     def _get_latent_dim(self) -> int:
         return self._input_size
@@ -103,20 +151,31 @@ class Policy:
 
     def __init__(self, task: Task, encoder: EncoderConfig, config: PolicyConfig):
         self.config = config
-        self.encoder = SetEncoder(task, encoder).eval().requires_grad_(False)
-        condition = torch.zeros(1, task.condition_size)
-        states = torch.zeros(1, 1, len(task.state_names))
-        inputs = self.inputs(Observation(states, condition))
-        self.actor = FilmModel(inputs, task.action_size, task, encoder, config, config.first_std)
+        self.task_config = task.config
+        state_size = len(task.state_names)
+        self.encoder = SetEncoder(state_size, task.noise_scale, encoder).eval().requires_grad_(False)
+        shape = Observation(torch.zeros(1, 1, state_size), torch.zeros(1, task.condition_size))
+        self._shape, self._scale, self._encoder = self.inputs(shape), task.noise_scale, asdict(encoder)
+        self.actor = self.model(task.action_size, config.first_std)
+
+    def model(self, outputs: int, std: float | None = None) -> FilmModel:
+        """A new actor, whose actions have this standard deviation, or, without one, a critic."""
+        gaussian = {"class_name": "GaussianDistribution", "init_std": std, "std_type": "log"}
+        config, group = self.config, "states" if self.config.encoder == "learned" else "code"
+        return FilmModel(
+            self._shape, {"all": [group, "condition"]}, "all", outputs, config.hidden,
+            distribution_cfg=None if std is None else gaussian, state_group=group, scale=self._scale,
+            encoder=self._encoder, film_width=config.film_width, conditioning=config.conditioning,
+        )  # fmt: skip
 
     def inputs(self, observation: Observation) -> TensorDict:
         """What actor and critic see: the set's code, or, end to end, its states."""
-        states = observation.states if self.config.view == "set" else observation.states[:, :1]
+        states = observation.states if self.config.visible == "set" else observation.states[:, :1]
         if self.config.encoder == "learned":
             tensors = {"states": states}
         else:
             with torch.no_grad():
-                tensors = {"code": self.encoder.in_portions(states)}
+                tensors = {"code": self.encoder.encode_chunked(states)}
         return TensorDict(
             {**tensors, "condition": observation.condition}, batch_size=[len(observation.states)]
         )
@@ -125,3 +184,7 @@ class Policy:
         """Actions [B, A], the mean of the policy's distribution."""
         with torch.inference_mode():
             return self.actor(self.inputs(observation))
+
+    def act(self, observation: Observation) -> torch.Tensor:
+        """Actions [B, A] within [-1, 1], as a robot is given them; `Env` clips by itself and counts it."""
+        return self(observation).clamp(-1.0, 1.0)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from dris.core.files import read_json, to_json, write_atomically
+from dris.core.typed import differences
 
 
 def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
@@ -19,12 +20,10 @@ def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     Raises:
         ValueError: They differ; the message names the first that does.
     """
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            raise ValueError(
-                f"{what} was made with another {name} ({before.get(name)}, now {now.get(name)}): give the "
-                "same, or choose another folder"
-            )
+    if different := differences(before, now):
+        raise ValueError(
+            f"{what} was made with another {different[0]}: give the same, or choose another folder"
+        )
 
 
 def claim_folder(folder: Path, config: dict[str, Any], write: bool) -> None:

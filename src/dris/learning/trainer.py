@@ -13,9 +13,10 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -24,11 +25,13 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
-from dris.core.conditions import CONDITIONS
+from dris.core.conditions import find_condition
 from dris.core.env import DivergedError, Env, EnvConfig, Observation, Step
 from dris.core.files import locked
+from dris.core.process import set_threads
 from dris.core.rollout import VALIDATION_SEED, run_episodes
 from dris.core.task import Task
+from dris.core.typed import from_plain, to_plain
 from dris.learning.checkpoint import (
     DIVERGED,
     Checkpoint,
@@ -41,8 +44,9 @@ from dris.learning.checkpoint import (
     save_checkpoint,
 )
 from dris.learning.config import TrainConfig
-from dris.learning.encoder import (
-    EncoderConfig,
+from dris.learning.encoder import EncoderConfig
+from dris.learning.policy import FilmModel, Policy
+from dris.learning.pretraining import (
     Pretraining,
     SetAutoencoder,
     held_out_episode,
@@ -50,8 +54,6 @@ from dris.learning.encoder import (
     reconstruction_error,
     report_sizes,
 )
-from dris.learning.load import with_tuples
-from dris.learning.policy import FilmModel, Policy
 from dris.learning.run_folder import Metrics, check_same, claim_folder
 
 
@@ -68,24 +70,33 @@ class Progress:
 class Trainer:
     """One run in one folder. `run` goes on from whatever the folder holds."""
 
-    def __init__(self, make_task: Callable[[], Task], config: TrainConfig, folder: Path):
-        """Prepare a run of fresh tasks; a folder that holds another configuration is refused."""
-        self.make_task, self.config, self.folder = make_task, config, folder
+    def __init__(self, task: type[Task], config: TrainConfig, folder: Path):
+        """Prepare a run; a folder that holds another configuration is refused.
+
+        Args:
+            task: The task's class; `config.task` is the name by which it is found again.
+            config: The run.
+            folder: Where it is kept.
+        """
+        if config.task_config is None:
+            config = replace(config, task_config=task.Config())
+        self.make_task, self.config, self.folder = partial(task.build, config.task_config), config, folder
+        self._conditions = {n: find_condition(n, task.conditions()) for n in config.evaluate_on}
         self.rank = int(os.environ.get("RANK", 0))
         self.processes = int(os.environ.get("WORLD_SIZE", 1))
         if config.sets % self.processes:
             raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
-        self._stored_config = json.loads(json.dumps(asdict(config), default=str))
+        self._stored_config = to_plain(config)
         claim_folder(folder, self._stored_config, write=False)
 
     def run(self, stages: tuple[str, ...] = ("encoder", "policy")) -> Iterator[Progress]:
         """Train to the end, yielding after every episode of encoder data and every iteration."""
-        torch.set_num_threads(self.config.threads)
+        set_threads(self.config.threads)
         if self.processes > 1 and not torch.distributed.is_initialized():
             torch.distributed.init_process_group("gloo")  # world and learner live on the CPU
         self.task = self.make_task()
         # Early: it may hold what JSON cannot.
-        self._contract = json.loads(json.dumps(self.task.contract(), allow_nan=False))
+        self._interface = json.loads(json.dumps(self.task.policy_interface(), allow_nan=False))
         self._check_possible()
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
@@ -124,7 +135,7 @@ class Trainer:
         if self.processes > 1:
             torch.distributed.barrier()
         checkpoint = load_checkpoint(file, "encoder")
-        if EncoderConfig(**with_tuples(checkpoint.config["encoder"])) != self.config.encoder:
+        if from_plain(EncoderConfig, checkpoint.config["encoder"], str(file)) != self.config.encoder:
             raise ValueError(
                 f"the encoder of {file.parent} was made with {checkpoint.config['encoder']}, this run "
                 f"asks for {self._stored_config['encoder']}: give the same values, or leave encoder_from out"
@@ -160,7 +171,7 @@ class Trainer:
         if not file.exists():
             return None
         saved = load_checkpoint(file, "pretraining")
-        model = SetAutoencoder(self.task, self.config.encoder)
+        model = SetAutoencoder(len(self.task.state_names), self.task.noise_scale, self.config.encoder)
         load_into(model, saved.group("model"), str(file))
         optimizer = torch.optim.Adam(model.parameters())
         load_adam(optimizer, saved.group("adam"))
@@ -203,13 +214,13 @@ class Trainer:
         config, ppo = self.config, self.config.ppo
         with torch.random.fork_rng():
             torch.manual_seed(config.seed + 1)
-            critic = FilmModel(inputs, 1, self.task, config.encoder, config.policy, None)
+            critic = self.policy.model(outputs=1)
         storage = RolloutStorage("rl", sets, self.task.horizon, inputs, [self.task.action_size])
         distributed = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.processes}
         algorithm = PPO(
             self.policy.actor, critic, storage, schedule="fixed", learning_rate=ppo.learning_rate,
             num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches, clip_param=ppo.clip,
-            gamma=ppo.discount, lam=ppo.trace, entropy_coef=0.0, max_grad_norm=ppo.largest_gradient,
+            gamma=ppo.gamma, lam=ppo.gae_lambda, entropy_coef=0.0, max_grad_norm=ppo.max_grad_norm,
             multi_gpu_cfg=distributed if self.processes > 1 else None,
         )  # fmt: skip
         algorithm.optimizer = self._optimizer(critic)
@@ -268,7 +279,7 @@ class Trainer:
     def _anneal(self, done: float) -> None:
         """Learning rate and exploration at a share `done` of the run."""
         ppo, first_std = self.config.ppo, self.config.policy.first_std
-        self.algorithm.learning_rate = ppo.learning_rate * max(1 - done, ppo.least_rate)
+        self.algorithm.learning_rate = ppo.learning_rate * max(1 - done, ppo.min_lr_fraction)
         for group in self.algorithm.optimizer.param_groups:
             group["lr"] = self.algorithm.learning_rate
         ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)
@@ -277,7 +288,7 @@ class Trainer:
 
     def _average(self, iteration: int) -> None:
         """Bring the running mean of the weights up to date; early on it forgets faster."""
-        window = max(self.config.ppo.average * self.config.iterations, 1.0)
+        window = max(self.config.ppo.ema_window * self.config.iterations, 1.0)
         keep = min(1 - 1 / window, (1 + iteration) / (10 + iteration))
         with torch.no_grad():
             for average, new in zip(
@@ -294,9 +305,8 @@ class Trainer:
     def _evaluate(self) -> dict[str, float]:
         """Single-instance scores of the averaged policy."""
         figures: dict[str, float] = {}
-        for name in self.config.evaluate_on:
-            episodes = self.config.evaluate_episodes
-            condition, agent = CONDITIONS[name], lambda task, sets: self.averaged
+        for name, condition in self._conditions.items():
+            episodes, agent = self.config.evaluate_episodes, lambda task, sets: self.averaged
             score = run_episodes(self.make_task, agent, condition, episodes, VALIDATION_SEED).score()
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
             figures |= {f"{name}/{measure}": rate for measure, rate in score.other_successes.items()}
@@ -310,7 +320,8 @@ class Trainer:
         tensors = named("actor", self.averaged.actor.state_dict())
         tensors |= named("encoder", self.policy.encoder.state_dict())
         save_checkpoint(
-            file, Checkpoint("policy", tensors, {**self._stored_config, "contract": self._contract}, figures)
+            file,
+            Checkpoint("policy", tensors, {**self._stored_config, "interface": self._interface}, figures),
         )
 
     def _save(self, done: int) -> None:
@@ -329,7 +340,7 @@ class Trainer:
         """What a run depends on besides its configuration; to go on, it must be the same."""
         frozen = self.config.policy.encoder == "frozen"
         encoder = fingerprint(self.policy.encoder.state_dict()) if frozen else ""
-        return {"contract": self._contract, "encoder": encoder}
+        return {"interface": self._interface, "encoder": encoder}
 
     def _resume(self) -> int:
         """Load the last checkpoint, if there is one; the iteration to go on with."""

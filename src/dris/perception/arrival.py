@@ -27,11 +27,6 @@ class Arrival:
     """RMS distance of the sights from the parabola, in standard deviations of a sight: about 1 if the ball
     flies and each sight is one of it."""
 
-    @property
-    def facing(self) -> np.ndarray:
-        """Tilt [2] of a plate whose normal points against the ball's velocity."""
-        return tilt_of(-self.velocity_in_base / np.linalg.norm(self.velocity_in_base))
-
 
 def sinks_in(gap_m: float, rise: float, gravity: float = GRAVITY) -> float | None:
     """Time until a ball `gap_m` over a height, rising at `rise` [m/s], sinks to it; None if it never does.
@@ -40,11 +35,3 @@ def sinks_in(gap_m: float, rise: float, gravity: float = GRAVITY) -> float | Non
     """
     square = rise**2 + 2 * gravity * gap_m
     return None if square < 0 else (rise + math.sqrt(square)) / gravity
-
-
-def tilt_of(normal: np.ndarray) -> np.ndarray:
-    """Tilt vector [2] of a unit normal [3]: n = (sin a sin b, -cos a sin b, cos b)."""
-    sine = math.hypot(normal[0], normal[1])
-    if sine < 1e-9:
-        return np.zeros(2)
-    return np.array([-normal[1], normal[0]]) * (math.atan2(sine, normal[2]) / sine)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dris.core.errors import DrisError
 from dris.core.files import to_json, write_atomically
 from dris.perception.camera import CameraModel, Rig
 
@@ -30,7 +31,7 @@ _CAMERA_KEYS = {
 }
 
 
-class CalibrationError(ValueError):
+class CalibrationError(DrisError, ValueError):
     """A calibration that cannot be used; the message names the value, what is allowed and the way out."""
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import cv2
 import numpy as np
 
+from dris.core.errors import DrisError
 from dris.perception.detect import Image
 
 _FILE_NAME = re.compile(r"(?P<camera>[01])_(?P<microseconds>-?\d+)\.png")
@@ -26,7 +27,7 @@ class Frame:
     image: Image
 
 
-class SourceError(RuntimeError):
+class SourceError(DrisError, RuntimeError):
     """Frames that cannot be had; the message names file or device and the way out."""
 
 

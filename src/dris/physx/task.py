@@ -11,7 +11,7 @@ import torch
 
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.core.rng import Draws
+from dris.core.rng import KeyedRng
 from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene, load_sapien
 from dris.sim.contact import ContactPreset
 
@@ -42,9 +42,9 @@ class PhysxTask(CatchingTask):
         self.scenes: dict[int, PhysxScene] = {}
         """By the index of the set."""
 
-    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, draws: Draws) -> None:
+    def begin(self, sets: torch.Tensor, parameters: torch.Tensor, rng: KeyedRng) -> None:
         """Place robot and ball as the training world does, then build them in PhysX."""
-        super().begin(sets, parameters, draws)
+        super().begin(sets, parameters, rng)
         names = ("static_friction", "dynamic_friction", "restitution")
         nominal = torch.stack([self.domain.column(parameters, name)[:, 0] for name in names], dim=1)
         world = self.world
@@ -61,9 +61,9 @@ class PhysxTask(CatchingTask):
                 self.arm,
                 world.q[k].double().numpy(),
                 (self.config.stiffness, self.config.damping),
-                plate_material(self.preset, material),
+                plate_material(self.contact, material),
                 [ball],
-                self.preset.bounce_speed,
+                self.contact.bounce_speed,
                 self.physx,
             )
 
@@ -79,7 +79,7 @@ class PhysxTask(CatchingTask):
         world.place_arms(self._every, q, dq)  # also finds the plates
         world.pos.copy_(torch.from_numpy(np.array([scene.ball_positions for scene in scenes])))
         world.vel.copy_(torch.from_numpy(np.array([scene.ball_velocities for scene in scenes])))
-        self._look()
+        self._update_states()
 
 
 def plate_material(preset: ContactPreset, ball: Material) -> Material:

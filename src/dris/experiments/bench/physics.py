@@ -19,7 +19,8 @@ from dris.catching.baselines import VelTrack
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.core.env import Env, EnvConfig
+from dris.core.env import Env, EnvConfig, Observation
+from dris.core.rollout import rollout
 
 SUBSTEPS_S = (0.01, 0.005, 0.0025)
 REFERENCE_S = 0.0005
@@ -56,13 +57,15 @@ def _veltrack_commands(config: CatchingConfig, env_config: EnvConfig) -> list[to
     """Desired joints of every control step, as VelTrack asks for them."""
     task = CatchingTask(config)
     env = Env(task, env_config)
-    observation = env.reset()
-    agent = VelTrack(task, env_config.sets)
-    commands = []
-    for _ in range(task.horizon):
+    agent, commands = VelTrack(task, env_config.sets), []
+
+    def act(observation: Observation) -> torch.Tensor:
         action = agent(observation)
         commands.append(task.command(action)[0].clone())
-        observation = env.step(action).observation
+        return action
+
+    for _ in rollout(env, act):
+        pass
     return commands
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
-from dris.catching.baselines import SHIPPED
 from dris.catching.task import CatchingTask
 from dris.learning.checkpoint import load_checkpoint, load_into
 from dris.learning.config import TrainConfig
@@ -21,10 +19,20 @@ RECIPE_ITERATIONS = 1000
 """Iterations of the paper's recipe, 128 sets of 20 steps each."""
 
 
+PARTS = {
+    ("world.py", "advance"): "world",
+    ("world.py", "solve_ik"): "inverse kinematics",
+    ("policy.py", "inputs"): "encoder",
+    ("ppo.py", "act"): "policy",
+    ("ppo.py", "update"): "update",
+}
+"""Functions whose time is told apart, by file and name."""
+
+
 def bench_train(instances: tuple[int, ...] = (1, 10, 50, 200), iterations: int = 6) -> dict[str, Any]:
     """Time iterations of the paper's recipe at several set sizes; the first one, which compiles, is left out.
 
-    Parts are timed inside the real trainer, with a trained policy in it: balls that lie on the plate cost
+    Parts are profiled inside the real trainer, with a trained policy in it: balls that lie on the plate cost
     more than balls that fell past it, so a beginner's iterations would flatter the figure.
     """
     rows = {str(n): _iteration(n, iterations) for n in instances}
@@ -46,56 +54,39 @@ def _iteration(instances: int, iterations: int) -> dict[str, float]:
         save_every=10**6,
         encoder=EncoderConfig(episodes=1, passes=1),  # its weights do not matter for time
     )
-    spent: dict[str, float] = defaultdict(float)
+    profile = cProfile.Profile()
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(lambda: CatchingTask.from_preset("released"), config, Path(folder))
+        trainer = Trainer(CatchingTask, config, Path(folder))
         ends = []
         for progress in trainer.run():
             if progress.stage == "policy":
                 ends.append(time.perf_counter())
                 if progress.done == 1:
                     _make_expert(trainer)
-                    _watch(trainer, spent)
+                    profile.enable()
                 if progress.done == iterations:
                     break  # the last one also evaluates
+    profile.disable()
     seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
-    parts = {name: value / (len(ends) - 1) for name, value in spent.items()}
+    parts = _parts(profile, len(ends) - 1)
     return {"iteration": seconds, **parts, "rest": seconds - sum(parts.values())}
 
 
 def _make_expert(trainer: Trainer) -> None:
     """Give a trainer the weights of a policy that ships."""
-    expert = load_checkpoint(SHIPPED["dris-200"], "policy")
+    expert = load_checkpoint(CatchingTask.policies()["dris-200"], "policy")
     load_into(trainer.policy.actor, expert.group("actor"), "dris-200")
     load_into(trainer.policy.encoder, expert.group("encoder"), "dris-200")
 
 
-def _watch(trainer: Trainer, spent: dict[str, float]) -> None:
-    """Time the parts of a trainer from now on."""
-    lock = Lock()
-
-    def timed(owner: Any, method: str, name: str, threads: int = 1) -> None:
-        original: Callable[..., Any] = getattr(owner, method)
-
-        def measured(*args: Any, **kwargs: Any) -> Any:
-            start = time.perf_counter()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                with lock:
-                    spent[name] += (time.perf_counter() - start) / threads
-
-        setattr(owner, method, measured)
-
-    task = trainer.task
-    assert isinstance(task, CatchingTask)
-    threads = task.config.threads  # these share the sets, so each adds its part of the time
-    timed(task.world, "_launch_arms", "arms", threads)
-    timed(task.world, "_launch_spheres", "instances", threads)
-    timed(task.world, "solve_ik", "inverse kinematics")
-    timed(trainer.policy, "inputs", "encoder")
-    timed(trainer.algorithm, "act", "policy")
-    timed(trainer.algorithm, "update", "update")
+def _parts(profile: cProfile.Profile, iterations: int) -> dict[str, float]:
+    """Seconds an iteration spends in some functions, by a profile of the main thread."""
+    spent = dict.fromkeys(PARTS.values(), 0.0)
+    for (file, _, function), (*_, cumulative, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        name = PARTS.get((Path(file).name, function))
+        if name is not None:
+            spent[name] += cumulative / iterations
+    return spent
 
 
 def table(result: dict[str, Any]) -> str:

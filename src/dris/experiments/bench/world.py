@@ -15,6 +15,8 @@ from dris.catching.robot_model import ROBOT_XML
 from dris.catching.settings import DOMAIN, TEXT
 from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig
+from dris.core.process import set_threads, threads
+from dris.core.rollout import replay, rollout
 from dris.experiments.bench.peers import (
     MUJOCO_STEP_S,
     SAPIEN_STEP_S,
@@ -25,7 +27,7 @@ from dris.experiments.bench.peers import (
     run_sapien,
 )
 
-AIMED = replace(TEXT, region_radius=0.1, threads=1)
+AIMED = replace(TEXT, region_radius=0.1)
 """The paper's throws, aimed so that they meet a plate that stays at home: contact is what costs."""
 
 
@@ -38,8 +40,8 @@ def bench_world(
     different steps compare. Peers run one set at a time, which is how they are used on a CPU.
     """
     with_sapien = importlib.util.find_spec("sapien") is not None
-    torch_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    before = threads()
+    set_threads(1)
     rows: dict[str, dict[str, dict[str, float]]] = {"dris": {}, "mujoco": {}}
     if with_sapien:
         rows["sapien"] = {}
@@ -50,7 +52,7 @@ def bench_world(
         if with_sapien:
             rows["sapien"][str(n)] = _peer([run_sapien(s) for s in scenes], n, SAPIEN_STEP_S)
     rollout = {str(n): _rollout(n, sets, repeats) for n in (instances[0], instances[-1])}
-    torch.set_num_threads(torch_threads)
+    set_threads(before)
 
     def ratios(peer: str) -> dict[str, float] | None:
         if peer not in rows:
@@ -75,7 +77,7 @@ def _ours(instances: int, sets: int, repeats: int) -> dict[str, float]:
     runs = []
     for _ in range(repeats + 1):
         env.reset()
-        hold = task.hold().clone()
+        hold = task.initial_command().clone()
         start = time.perf_counter()
         for _ in range(task.horizon):
             task.world.advance(hold, task.step_s)
@@ -138,19 +140,20 @@ def _rollout(instances: int, sets: int, repeats: int) -> dict[str, float]:
     The world's own threads are what varies: torch's would only spin beside them on tensors this small.
     """
     result = {}
-    for threads in (1, 2):
-        task = CatchingTask(replace(AIMED, threads=threads))
+    for count in (1, 2):
+        set_threads(count)
+        task = CatchingTask(AIMED)
         env = Env(task, EnvConfig(sets=sets, instances=instances))
+        torch.set_num_threads(1)
         generator = torch.Generator().manual_seed(0)
         actions = 2 * torch.rand(task.horizon, sets, task.action_size, generator=generator) - 1
         runs = []
         for _ in range(repeats):
             start = time.perf_counter()
-            env.reset()
-            for action in actions:
-                env.step(action)
+            for _ in rollout(env, replay(actions)):
+                pass
             runs.append(time.perf_counter() - start)
-        result[f"seconds_{threads}_threads"] = float(np.mean(runs))
+        result[f"seconds_{count}_threads"] = float(np.mean(runs))
     return result
 
 

@@ -30,7 +30,7 @@ def outside_file(folder: Path) -> Path:
 
 
 def published(paper: dict[str, Any], key: str, method: str, condition: str) -> float | None:
-    """The paper's mean: the middle of the band that it draws."""
+    """The paper's mean: the middle of the band that it rng."""
     band = paper.get(key, {}).get(method, {}).get(condition)
     return None if band is None else 0.5 * (band[0] + band[1])
 

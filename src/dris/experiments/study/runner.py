@@ -17,13 +17,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dris.core.conditions import Condition
+from dris.core.conditions import Condition, find_condition
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
+from dris.core.typed import to_plain
 from dris.core.validation import check_extra
-from dris.evaluation.registry import CATCHING, WORST_CASE, conditions, score, task_maker
+from dris.evaluation.registry import PolicyHandle, find_task, full_name
+from dris.evaluation.scores import WORST_CASE, score
 from dris.learning.config import LITERAL_PPO, PpoConfig, TrainConfig
-from dris.learning.load import load_policy
+from dris.learning.load import load_policy_for
 from dris.learning.run_folder import read_metrics, versions
 from dris.learning.trainer import Trainer
 
@@ -49,7 +51,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "e2e-noise": {"instances": 1, "policy": _E2E, "noise": 2.0},
     "e2e-decay": {"instances": 1, "policy": _E2E, "ppo": {"decay_encoder": True}},
     "dris-50-noise": {"instances": 50, "noise": 2.0},
-    "mean-reward-50": {"instances": 50, "policy": {"view": "first"}},
+    "mean-reward-50": {"instances": 50, "policy": {"visible": "first"}},
     "dris-50-moments": {"instances": 50, "encoder": {"pooling": "moments"}},
     "dris-50-concat": {"instances": 50, "policy": {"conditioning": "concat"}},
     # As many instances as dris-50, each in an environment of its own.
@@ -101,7 +103,8 @@ class Study:
     def recipe_of(self, job: Job) -> TrainConfig:
         """What all methods of a job's preset and seed have in common."""
         ppo = dict(self.tuned_apart).get(job.preset, self.recipe.ppo)
-        return replace(self.recipe, preset=job.preset, seed=job.seed, ppo=ppo)
+        preset = find_task(self.recipe.task).preset(job.preset)
+        return replace(self.recipe, task_config=preset, seed=job.seed, ppo=ppo)
 
     def conditions_of(self, preset: str) -> tuple[str, ...]:
         """All that a run of a preset is scored under."""
@@ -118,12 +121,13 @@ class Study:
 
     def stamp(self, job: Job) -> dict[str, Any]:
         """All that decides a job's result."""
-        config = asdict(self.config(job))
+        config = to_plain(self.config(job))
         del config["encoder_from"]  # always the same encoder: that of preset and seed
         # A condition's values, not its name alone: whoever changes one must score all runs again.
-        known = conditions()
+        own = find_task(self.recipe.task).conditions()
         meant = {
-            name: meaning(known[name]) if name in known else name for name in self.conditions_of(job.preset)
+            name: name if name == WORST_CASE else meaning(find_condition(name, own))
+            for name in self.conditions_of(job.preset)
         }
         scored = {"conditions": meant, "episodes": self.episodes, "seed": self.seed}
         return json.loads(to_json({"config": config, "scored": scored}))
@@ -143,7 +147,7 @@ def paper_study(quick: bool = False) -> Study:
     """
     noise = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
     recipe = TrainConfig(
-        task=CATCHING, threads=1, evaluate_every=25, evaluate_episodes=500, evaluate_on=noise
+        task=full_name("catching"), threads=1, evaluate_every=25, evaluate_episodes=500, evaluate_on=noise
     )
     ramps = ("ramp-1.3", "ramp-2.0", "ramp-1.3-noise-2", "ramp-2.0-noise-2")
     shifts = ("execution", "restitution", "delay-20", "delay-40", "delay-60")
@@ -175,22 +179,23 @@ def paper_study(quick: bool = False) -> Study:
 def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     """Train and score one run; goes on from whatever `work` holds of it. Returns the cell."""
     config = study.config(job)
-    make_task = task_maker(config.task, config.preset)
+    task = find_task(config.task)
     if config.policy.encoder == "frozen":
         source = work / "encoders" / f"{job.preset}-{config.encoder.pooling}-{job.seed}"
         donor = replace(study.recipe_of(job), encoder=config.encoder)
         with locked(source.with_name(f"{source.name}.lock"), wait=True):  # jobs of one seed share it
-            for _ in Trainer(make_task, donor, source).run(stages=("encoder",)):
+            for _ in Trainer(task, donor, source).run(stages=("encoder",)):
                 pass
         config = replace(config, encoder_from=source)
     folder = work / job.name
-    trainer = Trainer(make_task, config, folder)
+    trainer = Trainer(task, config, folder)
     for progress in trainer.run():
         if progress.done % SHOW_EVERY == 0:
             print(f"            {job.name:<28} {progress.done}/{progress.total}", flush=True)
-    policy = load_policy(folder / "policy.safetensors", make_task)
+    policy = load_policy_for(folder / "policy.safetensors", task.build(config.task_config))
+    handle = PolicyHandle(job.name, task, config.task_config, lambda task, sets: policy)
     scores = {
-        name: score(make_task, lambda task, sets: policy, name, study.episodes_of(name), study.seed)
+        name: score(handle, name, study.episodes_of(name), study.seed)
         for name in study.conditions_of(job.preset)
     }
     metrics = read_metrics(folder / "metrics.jsonl")

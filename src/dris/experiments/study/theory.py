@@ -15,7 +15,7 @@ import torch
 
 from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig
-from dris.evaluation.registry import agent_maker
+from dris.evaluation.registry import find_policy
 from dris.learning.policy import Policy
 
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -54,7 +54,7 @@ def propagation(make_task: Callable[[], Any], config: TheoryConfig, instances: i
 
     together = Env(task, EnvConfig(sets=1, instances=instances, seed=config.seed))
     in_set = states(together)
-    parameters = task.domain.sample(_first_draws(together), instances)[0]
+    parameters = together.parameters[0]
     worst = 0.0
     for i in range(instances):
         exactly = {name: (float(v), float(v)) for name, v in zip(task.domain, parameters[i], strict=True)}
@@ -63,13 +63,6 @@ def propagation(make_task: Callable[[], Any], config: TheoryConfig, instances: i
         )
         worst = max(worst, float((states(alone)[:, 0] - in_set[:, i]).abs().max()))
     return worst
-
-
-def _first_draws(env: Env) -> Any:
-    """The draws of an environment's first episode, as at its beginning."""
-    env.episodes.fill_(1)
-    env.steps.fill_(0)
-    return env._draws(torch.arange(env.config.sets), 0)
 
 
 def gradient_variance(make_task: Callable[[], Any], policy: Policy, config: TheoryConfig) -> dict:
@@ -245,8 +238,8 @@ def estimation_error(make_task: Callable[[], Any], policy: Policy, config: Theor
 
 def measure(config: TheoryConfig) -> dict[str, Any]:
     """All four, of a policy by its name."""
-    make_task, make_agent = agent_maker(config.policy)
-    policy = make_agent(make_task(), 1)
+    handle = find_policy(config.policy)
+    make_task, policy = handle.make_task, handle.make_agent(None, 1)
     if not isinstance(policy, Policy):
         raise ValueError(f"{config.policy} has no gradient: name a trained policy")
     return {

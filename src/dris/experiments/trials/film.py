@@ -10,11 +10,13 @@ import cv2
 import numpy as np
 
 from dris.core.validation import check_extra
-from dris.lab.camera_observer import CameraSight, SightConfig
+from dris.evaluation.registry import PolicyHandle
+from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.cameras import CAMERAS, CameraConfig
 from dris.lab.launch import Launch
 from dris.lab.objects import Thing
-from dris.lab.trial import Player, Sight, Trial, run_trial
+from dris.lab.observer import LabObserver
+from dris.lab.trial import Trial, run_trial
 from dris.lab.twin import Twin, TwinConfig
 
 SIDE = CameraConfig("side", (1.1, -2.2, 1.1), (0.45, 0.0, 0.75), width=480, height=480, focal=480.0)
@@ -30,7 +32,7 @@ FOUND, TRACKED = (60, 220, 60), (60, 60, 255)
 
 
 def film(
-    player: Player,
+    policy: PolicyHandle,
     thing: Thing,
     launch: Launch,
     seed: int,
@@ -49,14 +51,14 @@ def film(
 
     twin = Twin(replace(config, lab=replace(config.lab, cameras=(*CAMERAS, SIDE))))
     twin.reset(thing, launch, seed)
-    sight = CameraSight(twin, thing, SightConfig(window_half_px=None), seed)
+    observer = CameraObserver(twin, thing, CameraObserverConfig(window_half_px=None), seed)
     pictures: list[np.ndarray] = []
 
-    def watch(twin: Twin, seen: Sight) -> None:
+    def watch(twin: Twin, seen: LabObserver) -> None:
         if twin.ticks % (FRAME_TICKS if twin.time_s <= SLOW_S else LATE_TICKS) == 0:
-            pictures.append(_picture(twin, sight, title))
+            pictures.append(_picture(twin, observer, title))
 
-    trial = run_trial(player, thing, launch, seed, twin, sight, duration_s, watch)
+    trial = run_trial(policy, thing, launch, seed, twin, observer, duration_s, watch)
     verdict = f"on the plate after {duration_s:.0f} s" if trial.caught else "lost"
     pictures += [_caption(pictures[-1], f"{title}: {verdict}")] * FPS
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,30 +69,30 @@ def film(
     return trial
 
 
-def _picture(twin: Twin, sight: CameraSight, title: str) -> np.ndarray:
+def _picture(twin: Twin, observer: CameraObserver, title: str) -> np.ndarray:
     """One picture of the film [480, 800, 3], BGR."""
     side = cv2.cvtColor(twin.render("side"), cv2.COLOR_RGB2BGR)
-    views = [_view(twin, sight, camera) for camera in (0, 1)]
+    views = [_view(twin, observer, camera) for camera in (0, 1)]
     picture = np.concatenate((side, np.concatenate(views, axis=0)), axis=1)
     return _caption(picture, f"{title}   t = {twin.time_s:4.2f} s")
 
 
-def _view(twin: Twin, sight: CameraSight, camera: int) -> Any:
+def _view(twin: Twin, observer: CameraObserver, camera: int) -> Any:
     """What a camera saw last, with what was made of it; half size."""
-    frame, found = sight.shown[camera]
+    frame, found = observer.shown[camera]
     view = frame.copy()
     if found is not None:
         x, y = (round(value) for value in found.centre_px)
         cv2.circle(view, (x, y), round(found.radius_px) + 4, FOUND, 2, cv2.LINE_AA)
-    state = sight.ball(twin)
-    if state is not None:
-        place = sight.rig[camera].project(state[0])
-        ahead = sight.rig[camera].project(state[0] + 0.05 * state[1])
+    ball = observer.estimate(twin.time_s)
+    if ball is not None:
+        place = observer.rig[camera].project(ball.position)
+        ahead = observer.rig[camera].project(ball.position + 0.05 * ball.velocity)
         if np.isfinite((place, ahead)).all():
             ends = [tuple(int(v) for v in np.clip(np.rint(end), -2000, 2000)) for end in (place, ahead)]
             cv2.arrowedLine(view, ends[0], ends[1], TRACKED, 2, cv2.LINE_AA)
             cv2.drawMarker(view, ends[0], TRACKED, cv2.MARKER_CROSS, 14, 2, cv2.LINE_AA)
-    name = f"{sight.rig[camera].name} camera"
+    name = f"{observer.rig[camera].name} camera"
     cv2.putText(view, name, (10, 468), cv2.FONT_HERSHEY_SIMPLEX, 0.7, (255, 255, 255), 2, cv2.LINE_AA)
     return cv2.resize(view, (320, 240), interpolation=cv2.INTER_AREA)
 

@@ -1,4 +1,4 @@
-"""What the eyes make of the twin's balls, against the truth: `dris bench sight`.
+"""What the eyes make of the twin's balls, against the truth: `dris lab sight`.
 
 The robot stands still and the ball comes down a ramp; the track is asked for the ball every millisecond from
 0.25 s, when a policy may begin, to 20 ms before it meets the plate's height. After that the plate moves: the
@@ -7,20 +7,17 @@ errors of whole trials stand in their own results.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from dris.core.files import to_json, write_atomically
 from dris.experiments.trials.config import TRIALS_SEED
-from dris.lab.camera_observer import CameraSight, SightConfig
+from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.launch import RAMP_RADII, Launch, Ramp
 from dris.lab.objects import BALLS, Thing
-from dris.lab.trial import PerfectSight
 from dris.lab.twin import Twin
+from dris.perception.arrival import sinks_in
 
 Estimator = Literal["line", "gravity"]
 FIRST_S, LAST_S = 0.25, 0.02
@@ -44,23 +41,30 @@ class Sighting:
 def follow(twin: Twin, thing: Thing, launch: Launch, estimator: Estimator, seed: int) -> Sighting:
     """Watch one launch until the thing is about to arrive."""
     twin.reset(thing, launch, seed)
-    config = SightConfig()
+    config = CameraObserverConfig()
     config = replace(config, tracker=replace(config.tracker, estimator=estimator))
-    sight, truth = CameraSight(twin, thing, config, seed), PerfectSight()
+    observer = CameraObserver(twin, thing, config, seed)
     errors: list[tuple[np.ndarray, np.ndarray]] = []
     missing = 0
-    while (left := truth.arrives_in(twin)) is not None and left > LAST_S:
+    while (left := _arrives_in(twin)) is not None and left > LAST_S:
         twin.advance(1)
-        sight.tick(twin)
+        observer.tick()
         if left > FIRST_S:
             continue
-        seen, state = sight.ball(twin), twin.state()
+        seen, state = observer.estimate(twin.time_s), twin.state()
         if seen is None:
             missing += 1
         else:
-            errors.append((seen[0] - state.thing_position, seen[1] - state.thing_velocity))
+            errors.append((seen.position - state.thing_position, seen.velocity - state.thing_velocity))
     position, velocity = np.array(errors).reshape(-1, 2, 3).swapaxes(0, 1)
-    return Sighting(position, velocity, missing, sight.found_share)
+    return Sighting(position, velocity, missing, observer.found_share)
+
+
+def _arrives_in(twin: Twin) -> float | None:
+    """Time until the thing would fall to the plate's height from where it is [s]."""
+    state = twin.state()
+    drop = float(state.thing_position[2] - twin.thing.radius - state.plate_position[2])
+    return sinks_in(drop, float(state.thing_velocity[2]))
 
 
 def measure(launches: int, seed: int = TRIALS_SEED) -> list[dict[str, Any]]:
@@ -111,22 +115,3 @@ def line(row: dict[str, Any]) -> str:
             values = row[f"{key}_{what}" + ("_m" if key == "position" else "")]
             cells.append(", ".join(f"{unit * value:.{digits}f}" for value in values))
     return "| " + " | ".join((*cells, f"{row['found_share']:.0%}")) + " |"
-
-
-def main() -> None:
-    """Read the command line, measure, print, and save if asked to."""
-    parser = argparse.ArgumentParser(
-        prog="python -m dris.experiments.trials.sight_error", description=__doc__
-    )
-    parser.add_argument("--launches", type=int, default=5, help="of every ball, ramp and estimator")
-    parser.add_argument("--json", type=Path, help="where to save the results")
-    arguments = parser.parse_args()
-    print(HEADER)
-    rows = measure(arguments.launches)
-    if arguments.json is not None:
-        arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(arguments.json, to_json({"sightings": rows}))
-
-
-if __name__ == "__main__":
-    main()

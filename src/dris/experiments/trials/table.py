@@ -14,20 +14,20 @@ from typing import Any
 
 import torch
 
-from dris.catching.baselines import AGENTS
 from dris.catching.settings import DOMAIN
+from dris.catching.task import CatchingTask
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
-from dris.evaluation.registry import policy_file
+from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
 from dris.evaluation.statistics import wilson
 from dris.experiments.trials.config import Kind, TrialsConfig
 from dris.experiments.trials.film import film
 from dris.experiments.trials.outcome import within_limits
-from dris.lab.camera_observer import CameraSight, SightConfig
+from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
 from dris.lab.objects import BALLS, IRREGULAR, Thing, thing
-from dris.lab.trial import Player, make_player, run_trial
+from dris.lab.trial import catching_config, run_trial
 from dris.lab.twin import Twin, TwinConfig
 from dris.learning.checkpoint import fingerprint, load_checkpoint
 from dris.learning.run_folder import versions
@@ -71,9 +71,9 @@ def thing_of(config: TrialsConfig, name: str) -> Thing:
     return found
 
 
-def lab_of(config: TrialsConfig, player: Player) -> TwinConfig:
+def lab_of(config: TrialsConfig, policy: PolicyHandle) -> TwinConfig:
     """The laboratory of a table, for a policy."""
-    chosen = drive(config.drive, player[0])
+    chosen = drive(config.drive, catching_config(policy))
     if config.coupling == "one-way":
         chosen = replace(
             chosen, lab=replace(chosen.lab, air_density=LIGHT_MASS_SCALE * chosen.lab.air_density)
@@ -87,8 +87,8 @@ def _world(config: TrialsConfig, policy: str) -> str:
     parts = {
         "things": [asdict(thing_of(config, what)) for what, _, _ in cells],
         "launches": [repr(launch) for _, _, launch in cells],
-        "laboratory": asdict(lab_of(config, make_player(policy))),
-        "cameras": asdict(SightConfig()) if config.sight == "cameras" else None,
+        "laboratory": asdict(lab_of(config, find_policy(policy))),
+        "cameras": asdict(CameraObserverConfig()) if config.sight == "cameras" else None,
     }
     return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()[:16]
 
@@ -132,7 +132,7 @@ def _add(config: TrialsConfig, file: Path, workers: int) -> Iterator[tuple[str, 
 
 def _weights(policy: str) -> str:
     """What tells a policy's weights from others'; agents in code have none."""
-    if policy in AGENTS:
+    if policy in CatchingTask.baselines():
         return ""
     return fingerprint(load_checkpoint(policy_file(policy), "policy").tensors)[:16]
 
@@ -183,20 +183,20 @@ def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
     """Outcome of a trial by its name: policy/thing/launch/number."""
     policy, what, label, k = name.rsplit("/", 3)
     launch = next(launch for *cell, launch in cells_of(config.kind) if cell == [what, label])
-    player, twin = _laboratory(replace(config, policies=(policy,)))
+    handle, twin = _laboratory(replace(config, policies=(policy,)))
     object_, seed = thing_of(config, what), config.seed + int(k)
     twin.reset(object_, launch, seed)
-    sight = None if config.sight == "perfect" else CameraSight(twin, object_, seed=seed)
-    found = run_trial(player, object_, launch, seed, twin, sight)
+    observer = None if config.sight == "perfect" else CameraObserver(twin, object_, seed=seed)
+    found = run_trial(handle, object_, launch, seed, twin, observer)
     outcome = {key: value for key, value in vars(found).items() if key not in _LONG}
     return outcome | {"approach": None if found.approach is None else asdict(found.approach)}
 
 
 @lru_cache(maxsize=1)
-def _laboratory(config: TrialsConfig) -> tuple[Player, Twin]:
+def _laboratory(config: TrialsConfig) -> tuple[PolicyHandle, Twin]:
     """A policy and its laboratory, kept from trial to trial."""
-    player = make_player(config.policies[0])
-    return player, Twin(lab_of(config, player))
+    handle = find_policy(config.policies[0])
+    return handle, Twin(lab_of(config, handle))
 
 
 def film_table(file: Path) -> Iterator[Path]:
@@ -213,7 +213,7 @@ def film_table(file: Path) -> Iterator[Path]:
         raise ValueError(f"{file} holds trials with {config.sight} sight: films show what cameras see")
     launches = {(what, label): launch for what, label, launch in cells_of(config.kind)}
     for policy in config.policies:
-        player = make_player(policy)
+        handle = find_policy(policy)
         for caught, word in ((True, "caught"), (False, "lost")):
             alike = [key for key, trial in table["trials"].items() if trial["caught"] == caught]
             video = file.with_name(f"{file.stem}-{Path(policy).name}-{word}.mp4")
@@ -221,8 +221,8 @@ def film_table(file: Path) -> Iterator[Path]:
                 what, label, k = key.rsplit("/", 3)[1:]
                 launch, title = launches[what, label], f"{Path(policy).name}, {what}, {label}, trial {k}"
                 seed = config.seed + int(k)
-                lab = lab_of(config, player)
-                trial = film(player, thing_of(config, what), launch, seed, lab, title, video)
+                lab = lab_of(config, handle)
+                trial = film(handle, thing_of(config, what), launch, seed, lab, title, video)
                 if trial.caught == caught:
                     yield video
                     break

@@ -1,0 +1,60 @@
+"""What is good: the reward's terms and the success of a catch, for many sets (torch) or one robot (NumPy)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from dris.catching.frames import at_least
+from dris.catching.settings import CatchingConfig
+
+
+def normal_tangential(vectors: Any, normal: Any) -> tuple[Any, Any]:
+    """Parts of vectors [..., 3] along unit normals [..., 3] (signed) and across them (length)."""
+    xp = array_namespace(vectors)
+    x, y, z = (vectors[..., k] for k in range(3))
+    nx, ny, nz = (normal[..., k] for k in range(3))
+    along = x * nx + y * ny + z * nz
+    square = (x - along * nx) ** 2 + (y - along * ny) ** 2 + (z - along * nz) ** 2
+    return along, xp.sqrt(square)
+
+
+def reward_terms(config: CatchingConfig, states: Any, normal: Any, plate_half: float) -> dict[str, Any]:
+    """Slow balls are good, lost balls are bad (paper, Eq. 8).
+
+    Args:
+        config: Of the task.
+        states: (d, v) of balls [..., 6], in any frame.
+        normal: Of the plate [..., 3], in that frame.
+        plate_half: Half the plate's length [m], the paper's l_e.
+    """
+    xp = array_namespace(states)
+    height, off_centre = normal_tangential(states[..., :3], normal)
+    rise, sideways = normal_tangential(states[..., 3:], normal)
+    eta = config.decay
+    slow = 0.5 * xp.exp(-((sideways / eta) ** 2)) + 0.5 * xp.exp(
+        -((at_least(rise, -config.slack) / eta) ** 2)
+    )
+    lost = (height < 0) | (off_centre > plate_half)
+    return {"velocity": slow, "lost": -xp.astype(lost, states.dtype)}
+
+
+def caught(
+    config: CatchingConfig, states: Any, normal: Any, radius: Any, plate_half: float, speed: float
+) -> Any:
+    """Which balls [...] lie on the disc inside the plate and are slower than a speed [m/s].
+
+    Args:
+        config: Of the task.
+        states: (d, v) of balls [..., 6], in any frame.
+        normal: Of the plate [..., 3], in that frame.
+        radius: Of the balls [...] [m].
+        plate_half: Half the plate's length [m].
+        speed: The limit.
+    """
+    height, off_centre = normal_tangential(states[..., :3], normal)
+    gap = height - radius
+    on_plate = (height > 0) & (gap < config.success_gap) & (off_centre <= plate_half)
+    vx, vy, vz = (states[..., k] for k in range(3, 6))
+    return on_plate & (vx * vx + vy * vy + vz * vz < speed**2)

@@ -1,0 +1,111 @@
+"""The verb `lab`: measurements of the twin laboratory itself, and of how well it is seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from dris.core import validation
+from dris.core.files import to_json, write_atomically
+from dris.core.process import draw_without_screen
+
+
+def lab(
+    what: tyro.conf.Positional[Literal["contact", "gains", "cameras", "tracking", "faults", "sight"]],
+    policy: str = "dris-200",
+    repeats: int = 5,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Measure the twin laboratory, or how well the ball is seen.
+
+    Args:
+        what: contact: what balls do on a plate, asked and measured; gains: fit K and D to the training world;
+            cameras: time of a pair of pictures; tracking: errors of the track of drawn throws; faults: the
+            same under one imperfection at a time; sight: errors of the track of the twin's balls.
+        policy: Whose catches excite the joints (gains).
+        repeats: Throws of a kind (tracking, sight), pairs of pictures (cameras).
+        json_file: Also write the result to this file.
+    """
+    validation.check_at_least_one(repeats=repeats)
+    validation.check_json(json_file)
+    draw_without_screen()
+    measures: dict[str, Callable[[], Any]] = {
+        "contact": _contact,
+        "gains": lambda: _gains(policy),
+        "cameras": lambda: _cameras(repeats),
+        "tracking": lambda: _tracking(repeats),
+        "faults": _faults,
+        "sight": lambda: _sight(repeats),
+    }
+    rows = measures[what]()
+    if json_file is not None:
+        write_atomically(json_file, to_json({"kind": f"lab-{what}", "schema": 1, "rows": rows}))
+    return 0
+
+
+def _contact() -> list[dict[str, Any]]:
+    from dris.experiments.contact import calibration
+
+    rows = [vars(row) for row in calibration()]
+    print("| ball | quantity | asked | measured | over the time grid's phase |\n|---|---|---|---|---|")
+    for row in rows:
+        spread = "" if row["low"] == row["high"] else f"{row['low']:.3f} to {row['high']:.3f}"
+        cells = (row["thing"], row["quantity"], f"{row['asked']:.3f}", f"{row['measured']:.3f}", spread)
+        print(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def _gains(policy: str) -> list[dict[str, Any]]:
+    from dris.experiments.gains import identify
+
+    result = vars(identify(policy))
+    for name, value in result.items():
+        print(f"{name}: {value}")
+    return [result]
+
+
+def _cameras(pairs: int) -> list[dict[str, Any]]:
+    from dris.lab.launch import Ramp
+    from dris.lab.objects import BALLS
+    from dris.lab.twin import Twin
+
+    twin = Twin()
+    twin.reset(BALLS["ping-pong"], Ramp(), 0)
+    names = [camera.name for camera in twin.config.lab.cameras]
+    for name in names:
+        twin.render(name)  # the first picture sets things up
+    start = time.perf_counter()
+    for _ in range(pairs):
+        for name in names:
+            twin.render(name)
+    pair_ms = 1e3 * (time.perf_counter() - start) / pairs
+    print(f"{pair_ms:.1f} ms for {len(names)} pictures of 640 x 480")
+    return [{"pair_ms": pair_ms}]
+
+
+def _tracking(throws: int) -> str:
+    from dris.experiments.tracking.measure import measure_tracking, summary, table
+
+    measured = [measure_tracking(kind, throws=throws) for kind in ("training", "ramp")]
+    text = f"{table(measured)}\n{summary(measured)}"
+    print(text)
+    return text
+
+
+def _faults() -> str:
+    from dris.experiments.tracking.conditions import conditions_table
+
+    text = conditions_table()
+    print(text)
+    return text
+
+
+def _sight(launches: int) -> list[dict[str, Any]]:
+    from dris.experiments.trials.sight_error import HEADER, measure
+
+    print(HEADER)
+    return measure(launches)

@@ -1,0 +1,189 @@
+"""The verbs about one task and its policies: check, train, evaluate, play."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from dris.core import validation
+from dris.experiments import World
+from dris.lab import Drive
+from dris.learning.config import TrainConfig
+
+TaskName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+_SHOWN = ("chamfer", "reward", "set_success")
+
+
+def check(task: TaskName) -> int:
+    """Ask whether a task keeps the promises DRIS rests on.
+
+    Args:
+        task: catching, package.module:Class or path/file.py:Class.
+    """
+    from dris.core.check import check_task
+    from dris.evaluation.registry import find_task
+
+    verdicts = check_task(find_task(task).build)
+    for verdict in verdicts:
+        print(f"{'FAILED' if verdict.problem else 'ok':>6}  {verdict.promise}")
+        if verdict.problem or verdict.detail:
+            print(f"        {verdict.problem or verdict.detail}")
+    failed = sum(bool(verdict.problem) for verdict in verdicts)
+    print(f"{len(verdicts) - failed} of {len(verdicts)} promises kept")
+    return 1 if failed else 0
+
+
+def train_verb(arguments: list[str]) -> Callable[..., int]:
+    """`dris train`, with the flags of the task that the arguments name, set to the preset that they name."""
+    kind: Any = None
+    default: Any = None
+    if arguments and not arguments[0].startswith("-"):
+        from dris.evaluation.registry import find_task
+
+        task_class = find_task(arguments[0])
+        words = " ".join(arguments).replace("--preset=", "--preset ").split()
+        preset = words[words.index("--preset") + 1] if "--preset" in words[:-1] else ""
+        kind, default = task_class.Config, task_class.preset(preset)
+
+    def train(
+        task_name: TaskName,
+        preset: str = "",
+        task: Any = default,
+        config: Annotated[TrainConfig, tyro.conf.arg(name="")] = TrainConfig(),  # noqa: B008 - frozen
+        out: Path = Path("runs/train"),
+    ) -> int:
+        """Train a policy: encoder, then PPO. Interrupt at will; the same command goes on where it stopped.
+
+        Args:
+            task_name: catching, package.module:Class or path/file.py:Class. With it, --help also tells the
+                values of the task itself: --task.NAME VALUE.
+            preset: Named variant of the task; --task.NAME changes it further.
+            task: Values of the task.
+            config: The run; defaults are the paper's recipe with 200 instances. E2E: --instances 1
+                --policy.encoder learned.
+            out: Run folder.
+        """
+        return _train(task_name, task, config, out)
+
+    train.__annotations__["task"] = tyro.conf.Suppress[Any] if kind is None else kind  # type: ignore[misc]
+    return train
+
+
+def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> int:
+    from dris.evaluation.registry import find_task, full_name
+    from dris.learning.trainer import Trainer
+
+    task = find_task(task_name)
+    config = replace(config, task=full_name(task_name), task_config=task_config)
+    started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
+    for progress in Trainer(task, config, out).run():
+        shown = {n: v for n, v in progress.figures.items() if n in _SHOWN or n.endswith("/success")}
+        figures = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
+        filled = round(24 * progress.done / progress.total)
+        bar = "#" * filled + "." * (24 - filled)
+        line = f"{progress.stage:>7} [{bar}] {progress.done}/{progress.total}  {figures}"
+        evaluated = any(name.endswith("/success") for name in progress.figures)
+        end = "\n" if evaluated or progress.done == progress.total or not sys.stdout.isatty() else "\r"
+        if first and (end == "\r" or evaluated or progress.done % 50 == 0 or progress.done == progress.total):
+            print(line, end=end, flush=True)
+    if first:
+        print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
+    return 0
+
+
+def evaluate(
+    policies: tyro.conf.Positional[tuple[str, ...]],
+    conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
+    episodes: int = 2000,
+    seed: int = 10_007,
+    world: World = "training",
+    drive: Drive = "ideal",
+    task: str | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Success and mean reward of policies on a single object, with Wilson intervals (95 %).
+
+    Args:
+        policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot),
+            or baselines of the catching task (still, random, veltrack).
+        conditions: clean, noise-X, correlated-X, dropout-PERCENT, delay-MS, execution-X, worst-case (a grid
+            over the domain), and the task's own; of catching: execution, restitution, ramp-1.3, ramp-2.0
+            (m/s; also with -noise-2).
+        episodes: Episodes per policy and condition.
+        seed: Seed of the episodes; by default one that training never uses.
+        world: twin or physx (needs the extra physx): the same throws there and in training, with perfect
+            sight; some 5 and 50 episodes a second, so ask for fewer.
+        drive: What stands between reference and torque in the twin: ideal: as in training; no-rate-limit:
+            with friction and latency; rate-limit: and FCI's 1000 Nm/s; fitted-gains: and gains fitted to it.
+        task: Where the policies' task is now, if not where their files say.
+        json_file: Also write the scores to this file.
+    """
+    from dris.core.files import to_json, write_atomically
+    from dris.evaluation.registry import find_policy
+    from dris.evaluation.scores import in_words
+    from dris.experiments.worlds import check_world, score_in
+
+    validation.check_at_least_one(episodes=episodes)
+    validation.check_named(policies=policies, conditions=conditions)
+    validation.check_seed(seed)
+    validation.check_json(json_file)
+    handles = [find_policy(name, task) for name in policies]
+    check_world(world, handles, conditions, drive)
+    rows = []
+    for handle in handles:
+        for condition in conditions:
+            row = score_in(world, handle, condition, episodes, seed, drive)
+            rows.append({"policy": handle.name, **row})
+            print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
+    if json_file is not None:
+        write_atomically(json_file, to_json(rows))
+    return 0
+
+
+def play(
+    policy: tyro.conf.Positional[str],
+    preset: str = "",
+    instances: int = 50,
+    seed: int = 3,
+    noise: float = 0.0,
+    out: Path = Path("runs/play"),
+) -> int:
+    """Watch an attempt: writes a slow-motion video and a picture of one set.
+
+    Args:
+        policy: Who acts: a baseline (veltrack), a policy that ships (dris-200), a run folder or a file.
+        preset: Variant of the task; by default the configuration that the policy was made for.
+        instances: Of the set, all visible.
+        seed: Which start.
+        noise: Observation noise in multiples of the task's noise scale.
+        out: Folder for the files.
+    """
+    validation.check_seed(seed)
+    validation.check_at_least_one(instances=instances)
+    validation.check_out(out)
+    from dris.core.process import draw_without_screen
+
+    draw_without_screen()
+    from dris.core.env import EnvConfig
+    from dris.evaluation.registry import find_policy, policy_file
+    from dris.learning.load import load_policy_for
+    from dris.view.play import record, save
+
+    handle = find_policy(policy)
+    if preset:
+        handle = replace(handle, task_config=handle.task.preset(preset))
+        if policy not in handle.task.baselines():
+            load_policy_for(policy_file(policy), handle.make_task())  # refuses what it was not trained for
+    attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
+    name = Path(policy).name.removesuffix(".safetensors")
+    title = f"{name}{f', preset {preset}' if preset else ''}, N = {instances}, seed {seed}"
+    files = save(attempt, title, out, f"{name}-{f'{preset}-' if preset else ''}n{instances}-{seed}")
+    print(f"{title}: {attempt.success:.0%} of the set succeeded, mean reward {attempt.reward:.2f} a step")
+    for file in files:
+        print(f"{'picture' if file.suffix == '.png' else 'video':<8} {file}")
+    return 0

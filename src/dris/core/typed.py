@@ -1,0 +1,68 @@
+"""Plain values (of JSON) as typed configurations, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, field, fields, is_dataclass
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+T = TypeVar("T")
+
+
+def policy_field(default: Any) -> Any:
+    """A field of a task's configuration that a policy relies on, such as how actions are scaled.
+
+    A policy is refused by a task whose value differs from the one that it was trained with.
+    """
+    return field(default=default, metadata={"policy": True})
+
+
+def to_plain(config: Any) -> dict[str, Any]:
+    """A dataclass as JSON would have it: nested dictionaries, lists, numbers, texts."""
+    return json.loads(json.dumps(asdict(config), default=str))
+
+
+def from_plain(cls: type[T], values: Any, where: str) -> T:
+    """A dataclass from plain values; what is left out has its default.
+
+    Args:
+        cls: The dataclass.
+        values: As `to_plain` gives them.
+        where: File and key, for messages.
+
+    Raises:
+        ValueError: A value has another type or is refused, a name is unknown, or one is missing that a policy
+            relies on; the message names it.
+    """
+    _check_names(cls, values, where)
+    try:
+        return msgspec.convert(values, cls, dec_hook=lambda kind, value: kind(value))
+    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _check_names(cls: type, values: Any, where: str) -> None:
+    if not isinstance(values, dict):
+        raise ValueError(f"{where} must hold values by name, got {type(values).__name__}")
+    known, kinds = {f.name: f for f in fields(cls)}, get_type_hints(cls)  # type: ignore[arg-type]
+    unknown = sorted(values.keys() - known.keys())
+    if unknown:
+        raise ValueError(
+            f"{where} has no '{unknown[0]}'; {cls.__name__} knows {', '.join(known) or 'nothing'}"
+        )
+    for name, found in known.items():
+        if name not in values and found.metadata.get("policy"):
+            raise ValueError(f"{where}: '{name}' is missing, and policies rely on it")
+        if name in values and is_dataclass(kinds[name]):
+            _check_names(kinds[name], values[name], f"{where}.{name}")  # type: ignore[arg-type]
+
+
+def differences(before: Any, now: Any, name: str = "") -> list[str]:
+    """What differs between two trees of plain values, as `name: value, now value`."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = sorted(before.keys() | now.keys())
+        parts = [differences(before.get(k), now.get(k), f"{name}.{k}" if name else k) for k in keys]
+        return [line for part in parts for line in part]
+    return [] if before == now else [f"{name}: {before}, now {now}"]

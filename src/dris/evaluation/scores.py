@@ -1,0 +1,102 @@
+"""Scores of a policy under conditions, as results have them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from dris.core.conditions import Condition, find_condition
+from dris.core.rollout import EVALUATION_SEED, Score, run_episodes
+from dris.core.task import Task
+from dris.evaluation.registry import PolicyHandle, find_policy
+from dris.evaluation.statistics import wilson
+
+WORST_CASE = "worst-case"
+"""Name of the grid over the domain, which is no single condition."""
+
+
+def check_conditions(task: type[Task], names: tuple[str, ...]) -> None:
+    """Refuse names of conditions that a task does not have, before anything runs."""
+    for name in names:
+        if name != WORST_CASE:
+            condition = find_condition(name, task.conditions())
+            if condition.task or condition.domain:
+                changed = task.build().with_config(**dict(condition.task)) if condition.task else task.build()
+                changed.domain.shifted(**{n: (low, high) for n, low, high in condition.domain})
+
+
+def evaluate(
+    policy: str | PolicyHandle,
+    condition: str | Condition = "clean",
+    episodes: int = 2000,
+    seed: int = EVALUATION_SEED,
+) -> Score:
+    """Success and mean reward of a policy on single instances.
+
+    Args:
+        policy: A name (one that ships, a run folder, a file) or what `find_policy` gives.
+        condition: What makes it harder, by name or by its values.
+        episodes: How many.
+        seed: Of the episodes; by default one that training never uses.
+    """
+    handle = find_policy(policy) if isinstance(policy, str) else policy
+    if isinstance(condition, str):
+        condition = find_condition(condition, handle.task.conditions())
+    return run_episodes(handle.make_task, handle.make_agent, condition, episodes, seed).score()
+
+
+def worst_case(
+    policy: PolicyHandle, episodes: int = 2000, seed: int = EVALUATION_SEED
+) -> tuple[Score, dict[str, float]]:
+    """The lowest success on a grid over the domain, and where it is.
+
+    The grid holds the lowest, middle and highest value of every parameter in all combinations; the
+    episodes are the same at each of its points.
+    """
+    domain = policy.make_task().domain
+    values = [(r.low, 0.5 * (r.low + r.high), r.high) for r in domain.values()]
+    found: list[tuple[Score, dict[str, float]]] = []
+    for point in product(*values):
+        exactly = tuple((name, value, value) for name, value in zip(domain, point, strict=True))
+        score = evaluate(policy, Condition(domain=exactly), episodes, seed)
+        found.append((score, dict(zip(domain, point, strict=True))))
+    return min(found, key=lambda entry: entry[0].success)
+
+
+def score(policy: PolicyHandle, condition: str, episodes: int, seed: int) -> dict[str, Any]:
+    """Outcome of a policy under a condition by its name: episodes, success with interval, reward.
+
+    The worst case adds where it is.
+    """
+    if condition == WORST_CASE:
+        result, point = worst_case(policy, episodes, seed)
+        return score_row(condition, seed, result) | {"where": point}
+    return score_row(condition, seed, evaluate(policy, condition, episodes, seed))
+
+
+def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
+    """A score as results have it: with Wilson's interval (95 %)."""
+    low, high = wilson(round(result.success * result.episodes), result.episodes)
+    row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
+    return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
+
+
+def in_words(row: dict[str, Any]) -> str:
+    """A score in words."""
+    others = ("reward", "training_success", "same_outcome", "on_plate_within_speed_limits")
+    parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
+    parts += [f"at {name[8:]} m/s {row[name]:.3f}" for name in row if name.startswith("success_")]
+    parts += [f"{name.replace('_', ' ')} {row[name]:.3f}" for name in others if name in row]
+    where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
+    return "  ".join((*parts, f"at {where}") if where else parts)
+
+
+def glossary(task: type[Task]) -> dict[str, str]:
+    """What success and the names of policies mean on a task, by their own first lines."""
+
+    def first_line(thing: object) -> str:
+        return (thing.__doc__ or "").split("\n")[0].removesuffix(".").removesuffix(" [B, N]")
+
+    meant = {"success": first_line(task.success)}
+    meant |= {name: first_line(agent) for name, agent in task.baselines().items()}
+    return meant | dict.fromkeys(task.policies(), "ships with the package, trained as docs/policies.md says")
