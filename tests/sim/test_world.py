@@ -10,11 +10,21 @@ import torch
 from dris import Env, EnvConfig
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
+from dris.core import process
 from dris.sim.world import PlateWorld, WorldConfig
 
 
+@pytest.fixture(autouse=True)
+def _restore_threads():
+    before = process.threads(), torch.get_num_threads()
+    yield
+    process.set_threads(before[0])
+    torch.set_num_threads(before[1])
+
+
 def episode(sets=4, instances=6, threads=1, contact="paper", select=None):
-    task = CatchingTask(CatchingConfig(threads=threads, contact=contact))
+    process.set_threads(threads)
+    task = CatchingTask(CatchingConfig(contact=contact))
     env = Env(task, EnvConfig(sets=sets, instances=instances, seed=3))
     env.reset()
     if select is not None:
