@@ -112,7 +112,7 @@ def spheres(**changes):
         ({"static_friction": torch.inf}, "static friction must be finite, got inf"),
         ({"pos": torch.nan}, r"position \[m\] must be finite, got nan"),
         ({"vel": torch.inf}, r"velocity \[m/s\] must be finite, got inf"),
-        ({"spin": torch.nan}, r"spin \[rad/s\] must be finite, got nan"),
+        ({"spin": torch.nan}, r"spin \[rad/s\] must be finite, got nan at index \[0, 0, 0\]"),
     ],
 )
 def test_impossible_spheres_are_refused(changes, message):

@@ -82,9 +82,11 @@ class WorldConfig:
 
 
 def _refuse(what: str, values: torch.Tensor, good: torch.Tensor, must: str) -> None:
-    """Raise for the first value that is not good."""
+    """Raise for the first value that is not good, and say where it stands."""
     if not bool(good.all()):
-        raise ValueError(f"{what} must {must}, got {float(values[~good].flatten()[0])}")
+        bad = (~good).nonzero()[0].tolist()
+        value = float(values.expand_as(good)[tuple(bad)])
+        raise ValueError(f"{what} must {must}, got {value} at index {bad}")
 
 
 class PlateWorld:
