@@ -3,19 +3,24 @@ PYTHON ?= python3
 BIN := .venv/bin
 export MUJOCO_GL ?= egl
 
-.PHONY: demo test check format
+.PHONY: demo test quick check format docs
 
 # The main job, from nothing: about 5 minutes on two cores. Interrupt and repeat: it goes on.
 demo: .venv/installed
-	$(BIN)/dris train --instances 10 --iterations 400 --ppo.average 0.05 --evaluate-every 40 --evaluate-episodes 500 --out demo
+	$(BIN)/dris train catching --instances 10 --iterations 400 --ppo.ema-window 0.05 --evaluate-every 40 --evaluate-episodes 500 --out demo
 	$(BIN)/dris evaluate demo e2e veltrack still --conditions clean noise-1 noise-2 noise-3 noise-4 --json demo/scores.json
-	$(BIN)/dris play --policy demo --instances 10 --seed 3 --out demo
-	$(BIN)/dris play --policy veltrack --instances 10 --seed 3 --out demo
+	$(BIN)/dris play demo --instances 10 --seed 3 --out demo
+	$(BIN)/dris play veltrack --instances 10 --seed 3 --out demo
 	$(BIN)/dris report demo
 	@echo "Open demo/index.html"
 
+# Everything.
 test: .venv/installed
 	$(BIN)/python -m pytest
+
+# Everything but what tests/conftest.py lists as slow: under two minutes on two idle cores.
+quick: .venv/installed
+	$(BIN)/python -m pytest -m "not slow"
 
 check: .venv/installed
 	$(BIN)/ruff check src tests examples
@@ -25,6 +30,10 @@ check: .venv/installed
 format: .venv/installed
 	$(BIN)/ruff check --fix src tests examples
 	$(BIN)/ruff format src tests examples
+
+# The site, in site/index.html. Needs no network; a link or a name that leads nowhere is an error.
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # torch first and exactly: a looser request would bring gigabytes of CUDA along.
 .venv/installed: requirements.txt pyproject.toml

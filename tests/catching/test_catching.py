@@ -299,7 +299,7 @@ def test_no_joint_outruns_its_limit(preset, trouble, joint_speed, most):
 def play(preset):
     """Mean reward and success of every agent without training, over 256 sets of two."""
     reward, success = {}, {}
-    for name, agent_of in AGENTS.items():
+    for name, agent_of in BASELINES.items():
         task, env = make(sets=256, instances=2, preset=preset)
         observation = env.reset()
         agent = agent_of(task, 256)

@@ -1,22 +1,21 @@
 """The policies that ship: they load by name, say how they were made, and do what is written of them."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dris.evaluation.evaluate import evaluate
 
-from dris.catching.baselines import SHIPPED
-from dris.catching.settings import ROBOT
+from dris.catching.settings import ROBOT, CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.cli.main import PAPER_RECIPE
-from dris.core.conditions import find_condition
-from dris.evaluation.registry import find_policy, policy_file
+from dris.core.typed import to_plain
+from dris.evaluation.registry import policy_file
+from dris.evaluation.scores import evaluate
 from dris.learning.checkpoint import CheckpointError, load_checkpoint
-from dris.learning.config import LITERAL_PPO
-from dris.learning.load import load_policy
+from dris.learning.config import LITERAL_PPO, TrainConfig
+from dris.learning.load import load_policy_for
 
+SHIPPED = CatchingTask.policies()
 RESULTS = Path(__file__).parents[2] / "results" / "policies"
 
 
@@ -28,12 +27,10 @@ def test_a_shipped_policy_says_how_it_was_made(name):
     instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
     encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
-    literal = replace(PAPER_RECIPE, preset="robot", iterations=400, ppo=LITERAL_PPO)
-    made = literal if name == "dris-robot" else PAPER_RECIPE
-    config["ppo"] = asdict(
-        replace(made.ppo, **config["ppo"])
-    )  # values younger than the file are the recipe's
-    recipe = json.loads(json.dumps(asdict(made)))
+    made = TrainConfig(task="dris.catching.task:CatchingTask", task_config=CatchingConfig())
+    if name == "dris-robot":
+        made = replace(made, task_config=ROBOT, iterations=400, ppo=LITERAL_PPO)
+    recipe = to_plain(made)
     free = {
         "instances",
         "seed",
@@ -44,7 +41,7 @@ def test_a_shipped_policy_says_how_it_was_made(name):
         "evaluate_episodes",
         "evaluate_on",
     }
-    assert {k: v for k, v in config.items() if k not in free | {"contract"}} == {
+    assert {k: v for k, v in config.items() if k not in free | {"interface"}} == {
         k: v for k, v in recipe.items() if k not in free
     }
     assert config["policy"] == {**recipe["policy"], "encoder": encoder}
@@ -67,20 +64,20 @@ def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"max_tilt": 0.4}, "was trained with max_tilt = 0.25, this task has 0.4"),
-        ({"mount": "down"}, "was trained with mount = level, this task has down"),
-        ({"displacement_curve": "linear"}, "displacement_curve = square, this task has linear"),
-        ({"workspace_around": "start"}, "workspace_around = home, this task has start"),
+        ({"max_tilt": 0.4}, "was trained with another max_tilt: 0.25, now 0.4"),
+        ({"mount": "down"}, "was trained with another mount: level, now down"),
+        ({"displacement_curve": "linear"}, "displacement_curve: square, now linear"),
+        ({"workspace_around": "start"}, "workspace_around: home, now start"),
     ],
 )
 def test_a_policy_is_refused_where_its_actions_mean_something_else(changes, message):
     with pytest.raises(CheckpointError, match=message):
-        load_policy(SHIPPED["dris-robot"], lambda: CatchingTask(replace(ROBOT, **changes)))
+        load_policy_for(SHIPPED["dris-robot"], CatchingTask(replace(ROBOT, **changes)))
 
 
 def test_a_policy_may_be_tried_inside_other_limits_and_from_elsewhere():
     for changes in ({"joint_speed": 1.0}, {"torque_rate": None}, {"start": "arrival"}, {"contact": "exact"}):
-        load_policy(SHIPPED["dris-robot"], lambda c=changes: CatchingTask(replace(ROBOT, **c)))
+        load_policy_for(SHIPPED["dris-robot"], CatchingTask(replace(ROBOT, **changes)))
 
 
 def test_names_that_are_none_are_refused(tmp_path):

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import nn
 
+from dris.catching.actions import decode
 from dris.catching.released import TASK, Released, ReleasedAgent, load_released
 from dris.catching.task import CatchingTask
+from dris.cli.experiments import released
 from dris.core.env import Observation
-from dris.experiments.released import released
 
 
 class Encoder(nn.Module):
@@ -88,12 +89,12 @@ class Says(Released):
 
 
 def test_an_action_means_what_it_means_there():
-    task = CatchingTask().with_config(**TASK)
+    task = CatchingTask(TASK)
     weights = Says({}, {"action": torch.tensor([4.0, -2.0, 1.0, 0.0, 1.0])})
     # The plate leans by 0.2 rad about x: its normal is (0, -sin 0.2, cos 0.2).
     states, tilt = torch.tensor([[[0.1, 0.2, 0.3, 1.0, 2.0, 3.0]]]), torch.tensor([[0.2, 0.0]])
     agent = ReleasedAgent(weights, task)
-    displacement, wished, limited = task.decode(agent(Observation(states, tilt)))
+    displacement, wished, limited = decode(task.config, agent(Observation(states, tilt)))
     up, lean = 0.005 * math.cos(0.2), -0.005 * math.sin(0.2)
     np.testing.assert_allclose(
         weights.encoder["shown"][0, 0], [0.1, 0.2 + lean, 0.3 + up, 1, 2, 3], atol=1e-6

@@ -10,11 +10,11 @@ from recipes import TINY_ENCODER, tiny, train, weights
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition
 from dris.core.env import Observation
-from dris.evaluation.evaluate import evaluate
+from dris.core.rollout import run_episodes
 from dris.learning.checkpoint import load_checkpoint
 from dris.learning.config import PpoConfig
 from dris.learning.encoder import EncoderConfig, SetEncoder
-from dris.learning.load import load_policy
+from dris.learning.load import load_policy_for
 from dris.learning.policy import Policy, PolicyConfig
 from dris.learning.pretraining import chamfer
 from dris.learning.trainer import Trainer
@@ -132,7 +132,7 @@ def test_a_policy_that_sees_the_first_instance_is_blind_to_the_others():
 )
 def test_every_baseline_trains_and_loads(tmp_path, changes):
     train(tmp_path, tiny(**changes))
-    load_policy(tmp_path / "policy.safetensors", LineTask)
+    load_policy_for(tmp_path / "policy.safetensors", LineTask())
 
 
 def test_end_to_end_learns_its_encoder_and_dris_does_not():
@@ -174,7 +174,7 @@ def test_only_the_actors_weight_matrices_decay(tmp_path, encoder, decay_encoder,
 
 def test_the_last_state_of_a_truncated_episode_is_bootstrapped(tmp_path):
     """Advantages of a rollout against the recursion written out, with gamma 0.9 and lambda 0.8."""
-    config = tiny(ppo=PpoConfig(discount=0.9, trace=0.8), iterations=1)
+    config = tiny(ppo=PpoConfig(gamma=0.9, gae_lambda=0.8), iterations=1)
     trainer = Trainer(LineTask, config, tmp_path)
     list(trainer.run())
     algorithm = trainer.algorithm
@@ -208,7 +208,7 @@ def test_learning_is_proven_on_a_tiny_task(tmp_path):
     """Points on a line are brought to the origin: chance is about a half, learning nearly all."""
     config = tiny(iterations=60, sets=64, evaluate_every=60, evaluate_episodes=200, evaluate_on=("clean",))
     reports = train(tmp_path, config)
-    untrained = evaluate(LineTask, lambda t, n: lambda o: torch.zeros(n, 1), Condition(), 200)
+    untrained = run_episodes(LineTask, lambda t, n: lambda o: torch.zeros(n, 1), Condition(), 200).score()
     assert untrained.success < 0.6
     assert reports[-1].figures["clean/success"] > 0.95
     assert reports[-1].figures["reward"] > reports[4].figures["reward"] + 0.05
@@ -219,7 +219,7 @@ def test_learning_is_proven_on_a_tiny_task(tmp_path):
 
 def test_the_kept_policy_is_a_running_mean_of_the_learner_s_weights(tmp_path):
     # A window of 0.125 x 10 = 1.25 iterations keeps 1 - 1 / 1.25 = 0.2 of the mean.
-    trainer = Trainer(LineTask, tiny(iterations=10, ppo=PpoConfig(average=0.125)), tmp_path)
+    trainer = Trainer(LineTask, tiny(iterations=10, ppo=PpoConfig(ema_window=0.125)), tmp_path)
     seen = []
     for progress in trainer.run():
         if progress.stage == "policy":
@@ -230,7 +230,7 @@ def test_the_kept_policy_is_a_running_mean_of_the_learner_s_weights(tmp_path):
         keep = min(0.2, (1 + i) / (10 + i))
         mean = keep * mean + (1 - keep) * new
     torch.testing.assert_close(weights(tmp_path)["actor.mlp.0.weight"], mean)
-    train(tmp_path / "none", tiny(ppo=PpoConfig(average=0.0)))
+    train(tmp_path / "none", tiny(ppo=PpoConfig(ema_window=0.0)))
     last = load_checkpoint(tmp_path / "none" / "last.safetensors", "training").tensors
     assert torch.equal(weights(tmp_path / "none")["actor.mlp.0.weight"], last["actor.mlp.0.weight"])
 
@@ -243,6 +243,6 @@ def weights_at_start() -> torch.Tensor:
 
 
 def test_the_learning_rate_falls_linearly_to_its_least_share(tmp_path):
-    reports = train(tmp_path, tiny(iterations=10, ppo=PpoConfig(learning_rate=1e-3, least_rate=0.35)))
+    reports = train(tmp_path, tiny(iterations=10, ppo=PpoConfig(learning_rate=1e-3, min_lr_fraction=0.35)))
     rates = [r.figures["learning_rate"] for r in reports if r.stage == "policy"]
     assert rates == pytest.approx([1e-3, 9e-4, 8e-4, 7e-4, 6e-4, 5e-4, 4e-4, 3.5e-4, 3.5e-4, 3.5e-4])

@@ -15,7 +15,7 @@ from dris.core.env import Env, EnvConfig
 from dris.learning.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from dris.learning.config import PpoConfig
 from dris.learning.encoder import EncoderConfig
-from dris.learning.load import load_policy
+from dris.learning.load import load_policy_for
 from dris.learning.run_folder import read_metrics
 from dris.learning.trainer import Trainer
 
@@ -29,7 +29,7 @@ def run_folder(tmp_path_factory):
 
 def test_the_folder_explains_itself(run_folder):
     config = json.loads((run_folder / "config.json").read_text())
-    assert config["instances"] == 3 and config["ppo"]["discount"] == 0.95
+    assert config["instances"] == 3 and config["ppo"]["gamma"] == 0.95
     versions = json.loads((run_folder / "versions.json").read_text())
     assert versions["torch"] == torch.__version__
     lines = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
@@ -43,11 +43,11 @@ class Scaled(LineTask):
         return {"scale": (1.0, 2.0)}
 
 
-def test_a_policy_keeps_its_task_s_contract(tmp_path):
+def test_a_policy_keeps_its_task_s_interface(tmp_path):
     list(Trainer(Scaled, tiny(), tmp_path).run())
-    load_policy(tmp_path / "policy.safetensors", Scaled)
-    with pytest.raises(CheckpointError, match=r"trained with scale = \[1.0, 2.0\], this task has None"):
-        load_policy(tmp_path / "policy.safetensors", LineTask)
+    load_policy_for(tmp_path / "policy.safetensors", Scaled())
+    with pytest.raises(CheckpointError, match=r"trained with another scale: \[1.0, 2.0\], now None"):
+        load_policy_for(tmp_path / "policy.safetensors", LineTask())
 
 
 def test_another_run_s_encoder_must_be_what_is_asked_for(tmp_path):
@@ -60,7 +60,7 @@ def test_another_run_s_encoder_must_be_what_is_asked_for(tmp_path):
 def test_a_loaded_policy_acts_as_the_trained_one(tmp_path):
     trainer = Trainer(LineTask, tiny(), tmp_path)
     list(trainer.run())
-    loaded = load_policy(tmp_path / "policy.safetensors", LineTask)
+    loaded = load_policy_for(tmp_path / "policy.safetensors", LineTask())
     observation = Env(LineTask(), EnvConfig(sets=5, instances=1)).reset()
     assert torch.equal(loaded(observation), trainer.averaged(observation))
 
@@ -91,7 +91,7 @@ def test_damaged_files_are_refused(run_folder, tmp_path, how, message):
     file = tmp_path / "policy.safetensors"
     file.write_bytes(spoil((run_folder / "policy.safetensors").read_bytes(), how))
     with pytest.raises(CheckpointError, match=message):
-        load_policy(file, LineTask)
+        load_policy_for(file, LineTask())
 
 
 def test_a_flipped_bit_anywhere_in_the_header_is_found(run_folder, tmp_path):
@@ -111,7 +111,7 @@ def test_an_older_schema_is_refused_with_a_way_out(run_folder, tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr("dris.learning.checkpoint.SCHEMA", 1)
         save_checkpoint(tmp_path / "old.safetensors", saved)
-    with pytest.raises(CheckpointError, match="schema 1, this version reads 2: train again"):
+    with pytest.raises(CheckpointError, match="schema 1, this version reads 2 and 3: train again"):
         load_checkpoint(tmp_path / "old.safetensors", "policy")
 
 
@@ -148,7 +148,7 @@ def test_a_kill_between_the_last_two_files_leaves_a_run_that_can_finish(tmp_path
             with pytest.raises(KeyboardInterrupt):
                 list(Trainer(LineTask, tiny(), folder).run())
         list(Trainer(LineTask, tiny(), folder).run())
-        load_policy(folder / "policy.safetensors", LineTask)
+        load_policy_for(folder / "policy.safetensors", LineTask())
     one, two = (load_checkpoint(tmp_path / n / "policy.safetensors", "policy").tensors for n in ("1", "2"))
     assert all(torch.equal(one[name], two[name]) for name in one)
 
@@ -161,10 +161,10 @@ def test_going_on_with_other_values_is_refused(tmp_path):
 
     begin(tmp_path / "a")
     (tmp_path / "a" / "config.json").unlink()
-    with pytest.raises(ValueError, match=r"last.safetensors was made with another seed \(0, now 5\)"):
+    with pytest.raises(ValueError, match=r"last.safetensors was made with another seed: 0, now 5"):
         list(Trainer(Scaled, tiny(seed=5), tmp_path / "a").run())
     begin(tmp_path / "b")
-    with pytest.raises(ValueError, match="was made with another contract"):
+    with pytest.raises(ValueError, match="was made with another interface"):
         list(Trainer(LineTask, tiny(), tmp_path / "b").run())
     begin(tmp_path / "c")
     (tmp_path / "c" / "encoder.safetensors").unlink()
@@ -208,18 +208,18 @@ def test_a_folder_that_cannot_be_a_run_is_named(tmp_path):
 
 def test_files_that_do_not_fit_are_refused(run_folder, tmp_path, monkeypatch):
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
-        load_policy(tmp_path / "none.safetensors", LineTask)
-    with pytest.raises(CheckpointError, match=r"does not fit: .* has shape"):
-        load_policy(run_folder / "policy.safetensors", CatchingTask)
+        load_policy_for(tmp_path / "none.safetensors", LineTask())
+    with pytest.raises(CheckpointError, match=r"does not fit: .* is .*, expected"):
+        load_policy_for(run_folder / "policy.safetensors", CatchingTask())
     with pytest.raises(CheckpointError, match="is a encoder, expected a policy"):
-        load_policy(run_folder / "encoder.safetensors", LineTask)
+        load_policy_for(run_folder / "encoder.safetensors", LineTask())
     saved = load_checkpoint(run_folder / "policy.safetensors", "policy")
     newer = tmp_path / "newer.safetensors"
     with monkeypatch.context() as patch:
         patch.setattr("dris.learning.checkpoint.SCHEMA", 99)
         save_checkpoint(newer, saved)
     with pytest.raises(CheckpointError, match="schema 99"):
-        load_policy(newer, LineTask)
+        load_policy_for(newer, LineTask())
     nan = {name: tensor * float("nan") for name, tensor in saved.tensors.items()}
     with pytest.raises(CheckpointError, match="is not finite"):
         save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
@@ -227,22 +227,22 @@ def test_files_that_do_not_fit_are_refused(run_folder, tmp_path, monkeypatch):
         patch.setattr("dris.learning.checkpoint._check_finite", lambda path, tensors: None)
         save_checkpoint(newer, Checkpoint("policy", nan, saved.config, {}))
     with pytest.raises(CheckpointError, match="is not finite"):
-        load_policy(newer, LineTask)
-    gain = {**saved.config, "contract": {"gain": 2.0}}
+        load_policy_for(newer, LineTask())
+    gain = {**saved.config, "interface": {"gain": 2.0}}
     save_checkpoint(newer, Checkpoint("policy", saved.tensors, gain, {}))
-    with pytest.raises(CheckpointError, match="trained with gain = 2.0, this task has None"):
-        load_policy(newer, LineTask)
+    with pytest.raises(CheckpointError, match="trained with another gain: 2.0, now None"):
+        load_policy_for(newer, LineTask())
     unknown = {**saved.config, "policy": {**saved.config["policy"], "colour": 1}}
     save_checkpoint(newer, Checkpoint("policy", saved.tensors, unknown, {}))
     with pytest.raises(CheckpointError, match="colour"):
-        load_policy(newer, LineTask)
+        load_policy_for(newer, LineTask())
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"sets": 0}, "sets must be at least 1"),
-        ({"evaluate_on": ("fog",)}, "unknown condition 'fog'; known: clean"),
+        ({"evaluate_on": ()}, "evaluate_on needs at least one condition"),
         ({"seed": -1}, r"seed must lie in \[0, 2147483648\), got -1"),
         ({"seed": 2**40}, "seed must lie in"),
     ],
@@ -252,9 +252,15 @@ def test_bad_runs_are_refused(changes, message):
         tiny(**changes)
 
 
+def test_conditions_that_the_task_does_not_have_are_refused_before_anything_runs(tmp_path):
+    with pytest.raises(ValueError, match="unknown condition 'fog'; known: clean"):
+        Trainer(LineTask, tiny(evaluate_on=("clean", "fog")), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_bad_values_of_its_parts_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="discount"):
-        PpoConfig(discount=1.0)
+    with pytest.raises(ValueError, match="gamma"):
+        PpoConfig(gamma=1.0)
     with pytest.raises(ValueError, match="set_sizes"):
         EncoderConfig(set_sizes=())
     with pytest.raises(ValueError, match=r"set_sizes must not exceed the 20 instances a set, got \(1, 50\)"):

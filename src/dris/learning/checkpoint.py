@@ -115,7 +115,7 @@ def load_checkpoint(path: Path, kind: str) -> Checkpoint:
         header = json.loads(metadata["dris"])
         schema, found = int(header["schema"]), header["kind"]
         config, progress = dict(header["config"]), dict(header["progress"])
-        checksum = header.pop("sha256") if schema > 2 else metadata["sha256"]
+        checksum = header.pop("sha256", None) if schema > 2 else metadata.get("sha256")
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path} has no header of dris: it is damaged, or not ours") from error
     if schema not in (2, SCHEMA):

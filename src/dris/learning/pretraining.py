@@ -60,7 +60,7 @@ def random_episodes(
         rng = KeyedRng(seed + 1, every, torch.full_like(every, episode), torch.zeros_like(every))
         actions = rng.uniform(task.horizon, task.action_size, low=-1.0, high=1.0)
         env.episodes.fill_(episode)
-        seen = []
+        seen: list[torch.Tensor] = []
         for transition in rollout(env, replay(actions.unbind(dim=1)), max(task.horizon - 1, 1)):
             seen += [] if seen else [transition.observation.states]
             seen.append(transition.step.observation.states)

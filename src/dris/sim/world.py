@@ -45,7 +45,7 @@ class WorldConfig:
     bounce_speed: float
     """Impacts slower than this do not bounce [m/s]."""
     substep_s: float = 0.005
-    """Step of arms and contact [s]; docs/physics.md shows the error against it."""
+    """Step of arms and contact [s]; docs/reports/physics.md shows the error against it."""
     arm_steps: int | None = None
     """Steps of the arm in a substep; None chooses by gains and inertias."""
     joint_speed: float | None = None

@@ -1,0 +1,54 @@
+"""Which tests are slow: `make quick` leaves them out.
+
+Listed are those that took more than about two seconds of computing (`pytest --durations=0`), by file and
+function, or by file alone; most start other processes. A test of this list (test_manners.py) finds names
+that are gone.
+"""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+SLOW = frozenset(
+    {
+        "catching/test_mount.py::test_the_picture_shows_plate_and_ball_on_both_mounts",
+        "cli/test_cli.py::test_a_number_that_is_none_ends_in_one_line",
+        "cli/test_cli.py::test_a_task_that_cannot_be_built_is_named",
+        "cli/test_cli.py::test_bench_writes_ratios_by_instances",
+        "cli/test_cli.py::test_check_fails_a_broken_task",
+        "cli/test_cli.py::test_check_says_what_is_wrong_with_a_name",
+        "cli/test_cli.py::test_help_explains_every_verb",
+        "cli/test_cli.py::test_play_takes_a_policy_by_name_and_refuses_another_task_s",
+        "cli/test_cli.py::test_play_writes_a_video_and_a_picture",
+        "cli/test_cli.py::test_what_makes_no_sense_is_refused_before_any_work",
+        "docs/test_site.py",
+        "experiments/test_bench.py::test_the_parts_of_an_iteration_add_up",
+        "experiments/test_cluster.py",
+        "experiments/test_distance.py::test_the_command_writes_the_distances_by_preset",
+        "experiments/test_study.py::test_a_cell_run_again_gives_the_same_number_to_the_last_digit",
+        "experiments/test_study.py::test_a_run_that_fails_is_told_and_the_others_go_on",
+        "experiments/test_study.py::test_a_study_leaves_a_cell_per_run_and_runs_nothing_twice",
+        "experiments/test_study.py::test_results_of_another_recipe_are_not_mixed_in",
+        "experiments/test_study.py::test_results_under_a_condition_that_meant_something_else_are_not_mixed_in",
+        "experiments/test_study.py::test_runs_end_with_the_process_that_collects_them",
+        "experiments/test_study.py::test_the_page_follows_the_files",
+        "experiments/test_study.py::test_the_quick_size_of_the_paper_s_study_runs_from_training_to_page",
+        "experiments/test_trials.py::test_a_table_goes_on_where_it_stopped",
+        "experiments/test_trials.py::test_workers_find_what_one_process_finds",
+        "learning/test_resume.py::test_twenty_kills_at_random_moments_lose_nothing",
+        "learning/test_resume.py::test_two_processes_learn_together",
+        "sim/test_world.py::test_128_sets_of_200_fit_in_300_mb",
+        "test_wheel.py",
+    }
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is listed."""
+    for item in items:
+        file = item.path.relative_to(TESTS).as_posix()
+        function = getattr(item, "originalname", item.name)
+        if file in SLOW or f"{file}::{function}" in SLOW:
+            item.add_marker("slow")
