@@ -113,6 +113,12 @@ def normal(tilt: float, azimuth: float) -> np.ndarray:
     return Rotation.from_rotvec(tilt * np.array([np.cos(azimuth), np.sin(azimuth), 0])).apply([0, 0, 1.0])
 
 
+def in_plate(points: np.ndarray, tilt: float, azimuth: float) -> np.ndarray:
+    """Points [N, 3] in the axes of a still plate."""
+    axis = np.array([np.cos(azimuth), np.sin(azimuth), 0])
+    return Rotation.from_rotvec(tilt * axis).inv().apply(points)
+
+
 def energy(balls: Spheres) -> np.ndarray:
     """Energy per unit mass [N]: height, motion and spin of solid spheres."""
     spin = 0.5 * 0.4 * (balls.radius**2) * (balls.spin.astype(np.float64) ** 2).sum(1)

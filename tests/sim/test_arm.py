@@ -1,4 +1,4 @@
-"""The arm kernel and inverse kinematics, with MuJoCo as the oracle; on two different arms."""
+"""The arm kernel and inverse kinematics, with MuJoCo as the oracle; on three different arms."""
 
 from dataclasses import replace
 
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
-from arms import GANTRY_HOME, fr3_down_model, fr3_model, gantry_model
+from arms import GANTRY_HOME, SERVO_HOME, fr3_down_model, fr3_model, gantry_model, servo_model
 from scipy.spatial.transform import Rotation
 
-from dris.catching.settings import TEXT, CatchingConfig
-from dris.catching.task import CONTROL_IK, CatchingTask
+from dris.catching.settings import CONTROL_IK, TEXT, CatchingConfig
+from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig
 from dris.core.process import start_warp
 from dris.sim.chain import Chain, chain_functions, upload
@@ -24,6 +24,8 @@ ARMS = {
     "fr3": (fr3_model, TEXT.home, TEXT.stiffness, TEXT.damping),
     "fr3-down": (fr3_down_model, *(getattr(FR3["fr3-down"], n) for n in ("home", "stiffness", "damping"))),
     "gantry": (gantry_model, GANTRY_HOME, (900.0, 300, 300, 60), (120.0, 30, 30, 6)),
+    "servo": (servo_model, SERVO_HOME, (400.0, 400, 400, 100), (20.0, 20, 20, 5)),
+    "servo-stiff": (servo_model, SERVO_HOME, (2000.0, 2000, 2000, 500), (200.0, 200, 200, 50)),
 }
 
 
@@ -98,23 +100,31 @@ def test_plate_pose_and_velocity_match_mujoco(name):
     np.testing.assert_allclose(world.plate_vel[0], twist[3:], atol=1e-5)
 
 
-def mujoco_episode(model, home, commands, stiffness, damping, lead=np.inf, h=0.00025):
-    """The torque law once a step in MuJoCo; joint and plate positions every 50 ms."""
+def mujoco_episode(model, home, commands, stiffness, damping, most=np.inf, h=0.00025):
+    """The torque law once a step in MuJoCo; joint and plate positions every 50 ms.
+
+    Servos become motors of the same limits, so that MuJoCo itself clips what they give.
+    """
     model.opt.timestep = h
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     model.jnt_limited[:] = 0
-    limit = np.abs(model.jnt_actfrcrange[:, 1])
+    model.actuator_ctrllimited[:] = 0
+    model.actuator_gainprm[:, 0], model.actuator_biasprm[:] = 1, 0
+    limit = np.where(model.jnt_actfrclimited, model.jnt_actfrcrange[:, 1], np.inf)
     data = mujoco.MjData(model)
     data.qpos[:] = home
     joints, plates, clipped = [], [], 0
     for command in commands:
         for _ in range(round(0.05 / h)):
-            mujoco.mj_forward(model, data)
-            error = np.clip(command - data.qpos, -lead, lead)
+            mujoco.mj_step1(model, data)
+            error = np.clip(command - data.qpos, -most, most)
             wish = stiffness * error - damping * data.qvel + data.qfrc_bias
-            data.qfrc_applied[:] = np.clip(wish, -limit, limit)
-            clipped += int((np.abs(wish) > limit).sum())
-            mujoco.mj_step(model, data)
+            if model.nu:
+                data.ctrl[:] = wish / model.actuator_gear[:, 0]
+            else:
+                data.qfrc_applied[:] = np.clip(wish, -limit, limit)
+            mujoco.mj_step2(model, data)
+            clipped += int((np.abs(wish - data.qfrc_applied - data.qfrc_actuator) > 1e-9).sum())
         mujoco.mj_kinematics(model, data)
         joints.append(data.qpos.copy())
         plates.append(data.site("plate").xpos.copy())
@@ -123,6 +133,8 @@ def mujoco_episode(model, home, commands, stiffness, damping, lead=np.inf, h=0.0
 
 def random_commands(name, episodes, joint_speed):
     """[20, E, M] desired joints: on the FR3 the task's own under random actions, else a random walk."""
+    if name.startswith("servo"):
+        return np.array(SERVO_HOME) + np.random.default_rng(0).uniform(-0.4, 0.4, (20, episodes, 4))
     if name == "gantry":
         steps = np.random.default_rng(2).normal(size=(20, episodes, 4)) * [0.03, 0.1, 0.1, 0.1]
         return np.array(GANTRY_HOME) + np.cumsum(steps, axis=0)
@@ -138,11 +150,18 @@ def random_commands(name, episodes, joint_speed):
     return np.array(commands)
 
 
-@pytest.mark.parametrize(("name", "joint_speed"), [*((name, None) for name in ARMS), ("fr3", 1.0)])
-def test_a_second_of_random_commands_follows_mujoco(name, joint_speed):
+@pytest.mark.parametrize(
+    ("name", "joint_speed", "arm_steps", "limit_mrad"),
+    [
+        ("fr3", None, 1, 3.0), ("fr3", 1.0, 1, 3.0), ("fr3-down", None, 1, 3.0), ("gantry", None, 1, 3.0),
+        ("servo", None, 5, 1.0), ("servo-stiff", None, 5, 1.0),
+    ],
+)  # fmt: skip
+def test_a_second_of_random_commands_follows_mujoco(name, joint_speed, arm_steps, limit_mrad):
     make, home, stiffness, damping = ARMS[name]
-    episodes = 4
+    episodes = 2 if name.startswith("servo") else 4
     world = world_for(name, sets=episodes, joint_speed=joint_speed)
+    assert world.arm_steps == arm_steps
     commands = random_commands(name, episodes, joint_speed)
     joints, plates = [], []
     for command in commands:
@@ -152,15 +171,46 @@ def test_a_second_of_random_commands_follows_mujoco(name, joint_speed):
     clipped = 0
     for e in range(episodes):
         gains = np.array(stiffness), np.array(damping)
-        oracle = mujoco_episode(make(), home, commands[:, e], *gains, lead=world.lead.numpy())
+        h = 0.00005 if name.startswith("servo") else 0.00025  # an explicit law needs h < 2 M / D
+        oracle = mujoco_episode(make(), home, commands[:, e], *gains, world.max_position_error.numpy(), h)
         rms = np.sqrt(((np.array(joints)[:, e] - oracle[0]) ** 2).mean(axis=0))
         off = np.linalg.norm(np.array(plates)[:, e] - oracle[1], axis=1)
         clipped += oracle[2]
-        assert rms.max() < 0.003
+        assert rms.max() < 0.001 * limit_mrad
         assert off.max() < 0.002
-    if name == "fr3":
+    if name in ("fr3", "servo", "servo-stiff"):
         assert clipped > 100  # the stiff gains saturate: the clipped law is what is compared
         assert int(world.torque_clips.sum()) > 0
+
+
+def hinge_world(friction, stiffness, soft=""):
+    """One hinge of 0.1 kg m2 about the vertical with Coulomb friction [Nm]; steps of 1 ms."""
+    xml = f"""<mujoco><worldbody><body><joint axis="0 0 1" frictionloss="{friction}" {soft}/>
+      <inertial pos="0 0 0" mass="1" diaginertia="0.1 0.1 0.1"/>
+      <geom name="plate" type="box" size="0.1 0.1 0.01"/><site name="plate" pos="0 0 0.01"/>
+      </body></worldbody></mujoco>"""
+    config = WorldConfig(stiffness=(stiffness,), damping=(0.0,), bounce_speed=0.01)
+    return PlateWorld(load_arm(mujoco.MjModel.from_xml_string(xml)), (0.0,), 1, 1, config)
+
+
+def test_friction_slows_a_spinning_joint_by_f_over_i_and_stops_it():
+    world = hinge_world(0.5, 0.0)
+    world.place_arms(torch.arange(1), torch.zeros(1, 1), torch.tensor([[2.0]]))
+    world.advance(torch.zeros(1, 1), 0.2)
+    assert float(world.dq) == pytest.approx(2.0 - 0.5 / 0.1 * 0.2, rel=1e-5)
+    assert float(world.q) == pytest.approx(2.0 * 0.2 - 0.5 * 5 * 0.2**2, rel=3e-4)  # 5 % of the step late
+    world.advance(torch.zeros(1, 1), 0.8)  # it stops after I v / f = 0.4 s
+    assert abs(float(world.dq)) < 1e-6
+
+
+@pytest.mark.parametrize(("push", "moves"), [(0.45, False), (0.55, True)])
+def test_a_joint_sticks_until_the_push_exceeds_friction(push, moves):
+    world = hinge_world(0.5, 10.0, 'solreffriction="0.002 1" solimpfriction="0.9999 0.9999 0.001"')
+    world.advance(torch.tensor([[push / 10.0]]), 0.1)
+    if moves:  # I q'' = K (q* - q) - f from rest: q = (q* - f/K) (1 - cos w t), w = sqrt(K/I) = 10
+        assert float(world.q) == pytest.approx(0.005 * (1 - np.cos(1.0)), rel=0.03)
+    else:
+        assert abs(float(world.q)) < 1e-5
 
 
 def test_torque_rate_limit_slows_the_torque():
@@ -183,6 +233,26 @@ def test_at_rest_the_torque_is_gravity(torque_rate):
     mujoco.mj_forward(model, data)
     np.testing.assert_allclose(world.torque[0], data.qfrc_bias, atol=5e-3)
     np.testing.assert_allclose(world.q[0], FR3_HOME, atol=1e-5)
+
+
+def test_plate_velocity_trails_its_position_by_a_twentieth_of_a_substep():
+    """The theta rule moves joints by 0.45 of a substep's first and 0.55 of its last velocity.
+
+    So plate_vel differs from the derivative of plate_pos by 0.05 h times the acceleration: 8.3 mm/s here.
+    """
+    world, h = world_for("fr3"), 0.005
+    samples = []
+    for k in range(100):
+        wave = 0.3 * np.sin(2 * np.pi * 4 * k * h)  # 4 Hz, up to 33 m/s2 at the plate
+        world.advance(torch.tensor([FR3_HOME]) + wave * torch.tensor([0.0, 1, 0, 1, 0, 1, 0]), h)
+        samples.append(
+            [v[0].double().numpy().copy() for v in (world.q, world.dq, world.plate_pos, world.plate_vel)]
+        )
+    q, dq, pos, vel = (np.array(column)[20:] for column in zip(*samples, strict=True))
+    np.testing.assert_allclose(np.diff(q, axis=0) / h, 0.45 * dq[:-1] + 0.55 * dq[1:], atol=1e-4)
+    off = np.diff(pos, axis=0) / h - 0.5 * (vel[1:] + vel[:-1])
+    np.testing.assert_allclose(off, 0.05 * np.diff(vel, axis=0), atol=2e-3)
+    assert 0.005 < np.linalg.norm(off, axis=1).max() < 0.009
 
 
 def workspace_targets(world, count):

@@ -3,17 +3,28 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
 from dris import Env, EnvConfig
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
+from dris.core import process
 from dris.sim.world import PlateWorld, WorldConfig
 
 
+@pytest.fixture(autouse=True)
+def _restore_threads():
+    before = process.threads(), torch.get_num_threads()
+    yield
+    process.set_threads(before[0])
+    torch.set_num_threads(before[1])
+
+
 def episode(sets=4, instances=6, threads=1, contact="paper", select=None):
-    task = CatchingTask(CatchingConfig(threads=threads, contact=contact))
+    process.set_threads(threads)
+    task = CatchingTask(CatchingConfig(contact=contact))
     env = Env(task, EnvConfig(sets=sets, instances=instances, seed=3))
     env.reset()
     if select is not None:
@@ -85,7 +96,7 @@ def small_world(**config):
 
 def spheres(**changes):
     ones = torch.ones(1, 2)
-    vectors = {"pos": torch.zeros(1, 2, 3), "vel": torch.zeros(1, 2, 3)}
+    vectors = {name: torch.full((1, 2, 3), changes.get(name, 0.0)) for name in ("pos", "vel", "spin")}
     scalars = {"radius": 0.03, "static_friction": 0.1, "dynamic_friction": 0.05, "restitution": 0.5}
     return vectors | {name: ones * changes.get(name, value) for name, value in scalars.items()}
 
@@ -93,9 +104,15 @@ def spheres(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"radius": -0.01}, "radius must be positive, got -0.0"),
-        ({"restitution": 1.2}, r"restitution must lie in \[0, 1\]"),
-        ({"dynamic_friction": 0.2}, "0 <= dynamic <= static"),
+        ({"radius": -0.01}, r"radius \[m\] must be positive and finite, got -0.0"),
+        ({"radius": torch.inf}, r"radius \[m\] must be positive and finite, got inf"),
+        ({"restitution": 1.2}, r"restitution must lie in \[0, 1\], got 1.2"),
+        ({"restitution": torch.nan}, r"restitution must lie in \[0, 1\], got nan"),
+        ({"dynamic_friction": 0.2}, r"dynamic friction must lie in \[0, static friction\], got 0.2"),
+        ({"static_friction": torch.inf}, "static friction must be finite, got inf"),
+        ({"pos": torch.nan}, r"position \[m\] must be finite, got nan"),
+        ({"vel": torch.inf}, r"velocity \[m/s\] must be finite, got inf"),
+        ({"spin": torch.nan}, r"spin \[rad/s\] must be finite, got nan at index \[0, 0, 0\]"),
     ],
 )
 def test_impossible_spheres_are_refused(changes, message):
@@ -110,7 +127,10 @@ def test_impossible_spheres_are_refused(changes, message):
         ({"stiffness": (1.0,) * 6}, "stiffness has 6 values for an arm of 7 joints"),
         ({"substep_s": 0.1}, "substep_s must lie"),
         ({"threads": 0}, "threads"),
-        ({"bounce_speed": 0.0}, "bounce_speed"),
+        ({"bounce_speed": 0.0}, "bounce_speed must be positive and finite, got 0.0"),
+        ({"bounce_speed": float("nan")}, "bounce_speed must be positive and finite, got nan; 0.01 m/s"),
+        ({"damping": (float("nan"),) * 7}, "damping must be finite"),
+        ({"arm_steps": 0}, r"arm_steps must lie in \[1, 1000\]"),
     ],
 )
 def test_impossible_worlds_are_refused(config, message):
@@ -118,10 +138,27 @@ def test_impossible_worlds_are_refused(config, message):
         small_world(**config)
 
 
-def test_impossible_speeds_are_refused_or_become_nan_but_never_hang():
+def test_joints_that_are_no_numbers_are_refused():
+    world, one, bad = small_world(), torch.arange(1), torch.full((1, 7), torch.nan)
+    with pytest.raises(ValueError, match=r"joint positions \[rad\] must be finite, got nan"):
+        world.place_arms(one, bad, torch.zeros(1, 7))
+    with pytest.raises(ValueError, match=r"joint velocities \[rad/s\] must be finite, got nan"):
+        world.place_arms(one, world.q, bad)
+    with pytest.raises(ValueError, match=r"desired joint positions \[rad\] must be finite, got nan"):
+        world.advance(bad, 0.05)
+
+
+def test_numpys_gains_are_gains():
+    settings = CatchingConfig()
+    arrays = {name: np.array(getattr(settings, name)) for name in ("stiffness", "damping")}
+    plain, numpys = small_world(joint_speed=1.0), small_world(joint_speed=np.float64(1.0), **arrays)
+    for world in (plain, numpys):
+        world.advance(world.home[None] + 0.1, 0.05)
+    assert torch.equal(plain.q, numpys.q)
+
+
+def test_impossible_speeds_become_nan_but_never_hang():
     world = small_world()
-    with pytest.raises(ValueError, match="must be finite"):
-        world.place_spheres(torch.arange(1), **(spheres() | {"vel": torch.full((1, 2, 3), torch.inf)}))
     start = world.plate_pos[:, None] + torch.tensor([0.0, 0.0, 0.1])
     fast = spheres() | {"pos": start.expand(1, 2, 3), "vel": torch.tensor([0.0, 0.0, -1e8]).expand(1, 2, 3)}
     world.place_spheres(torch.arange(1), **fast)

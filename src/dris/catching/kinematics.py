@@ -2,10 +2,11 @@
 
 Damped least squares on
 
-    |p - p*|^2 + (0.3 m |tilt error|)^2 + (0.02 m yaw error)^2 + mu |q - q_start|^2 + nu |q - q_home|^2
+    |p - p*|^2 + w_tilt |tilt error|^2 + w_yaw (yaw error)^2 + w_stay |q - q_start|^2 + w_home |q - q_home|^2
 
-by Gauss-Newton steps, cut at the joint limits. The plate is square, so yaw is free where it costs; the
-last two terms keep the elbow from swinging.
+by Gauss-Newton steps, cut at the joint limits, with the weights and tolerances of CONTROL_IK, as in the
+training world. The plate is square, so yaw is free where it costs; the last two terms keep the elbow from
+swinging.
 """
 
 from __future__ import annotations
@@ -17,14 +18,7 @@ import mujoco
 import numpy as np
 
 from dris.catching.robot_model import robot_model
-from dris.catching.settings import CatchingConfig
-
-TILT_WEIGHT, YAW_WEIGHT = 0.3, 0.02
-"""Metres that a radian of error counts as."""
-STAY_WEIGHT, HOME_WEIGHT = 3e-4, 1e-4
-"""[m2/rad2]"""
-POSITION_TOLERANCE, TILT_TOLERANCE = 0.005, 0.02
-"""A pose counts as reached within these [m], [rad]."""
+from dris.catching.settings import CONTROL_IK, CatchingConfig
 
 
 class Kinematics:
@@ -106,8 +100,9 @@ class Kinematics:
         q = np.clip(start, self.low, self.high)
         for _ in range(iterations):
             error, jacobian = self._residual(q, position, goal)
-            pull = STAY_WEIGHT * (start - q) + HOME_WEIGHT * (self.home - q)
-            curvature = jacobian.T @ jacobian + (STAY_WEIGHT + HOME_WEIGHT + 1e-5) * np.eye(len(q))
+            stay, home = CONTROL_IK.stay_weight, CONTROL_IK.home_weight
+            pull = stay * (start - q) + home * (self.home - q)
+            curvature = jacobian.T @ jacobian + (stay + home + 1e-5) * np.eye(len(q))
             gradient = jacobian.T @ error + pull
             # Joints at a limit that push against it stay there; the others share the step.
             held = ((q <= self.low) & (gradient < 0)) | ((q >= self.high) & (gradient > 0))
@@ -120,7 +115,8 @@ class Kinematics:
                 break
         at, rotation = self.plate(q)
         angle = math.acos(float(np.clip(rotation[:, 2] @ goal[:, 2], -1.0, 1.0)))
-        return q, bool(np.linalg.norm(at - position) <= POSITION_TOLERANCE and angle <= TILT_TOLERANCE)
+        near = np.linalg.norm(at - position) <= CONTROL_IK.position_tolerance
+        return q, bool(near and angle <= CONTROL_IK.tilt_tolerance)
 
     def _residual(
         self, q: np.ndarray, position: np.ndarray, goal: np.ndarray
@@ -130,7 +126,7 @@ class Kinematics:
         at = self._data.site_xpos[self._site]
         rotation = self._data.site_xmat[self._site].reshape(3, 3)
         turn = rotation_vector(goal @ rotation.T)
-        weights = np.array([TILT_WEIGHT, TILT_WEIGHT, YAW_WEIGHT])
+        weights = np.sqrt([CONTROL_IK.tilt_weight, CONTROL_IK.tilt_weight, CONTROL_IK.yaw_weight])  # [m/rad]
         error = np.concatenate((position - at, weights * (goal.T @ turn)))
         jacobian[3:] = weights[:, None] * (goal.T @ jacobian[3:])
         return error, jacobian

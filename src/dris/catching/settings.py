@@ -13,6 +13,7 @@ from typing import Literal
 
 from dris.core.domain import Domain, Range
 from dris.core.typed import policy_field
+from dris.sim.ik_config import IkConfig
 
 DOMAIN = Domain(
     {
@@ -22,6 +23,10 @@ DOMAIN = Domain(
         "restitution": Range(0.4, 0.7, "", "ball's restitution"),  # [paper] Appendix A
     }
 )
+
+CONTROL_IK = IkConfig(stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02)
+"""Inverse kinematics for control, in every world: stay near the present posture rather than swing the elbow
+for the last millimetre, which the next step corrects anyway [design]."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dris.catching.frames import (
     to_motion,
 )
 from dris.catching.robot_model import robot_model
-from dris.catching.settings import DOMAIN, PRESETS, CatchingConfig
+from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
 from dris.catching.success import caught, normal_tangential, reward_terms
 from dris.catching.throws import Thrown, throw
 from dris.core.conditions import Condition
@@ -29,16 +29,11 @@ from dris.core.rng import KeyedRng
 from dris.core.rollout import MakeAgent
 from dris.core.task import Task
 from dris.sim.contact import PRESETS as CONTACTS
-from dris.sim.ik import IkConfig
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld, WorldConfig
 
 if TYPE_CHECKING:
     from dris.catching.drawing import Drawing
-
-# For control: stay near the present posture rather than swing the elbow for the last millimetre, which
-# the next step corrects anyway.
-CONTROL_IK = IkConfig(stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02)
 
 
 class CatchingTask(Task):
@@ -175,7 +170,7 @@ class CatchingTask(Task):
         tilt_in_base = (self._rotation[:, :2, :2] @ tilt[..., None])[..., 0]
         quat = quat_multiply(quat_of_tilt(tilt_in_base), self._home_quat)
         joints, reached = self.world.solve_ik(target, quat, start=self.world.q)
-        joints, slowed = slow_down(joints, self.world.q, self.world.lead)
+        joints, slowed = slow_down(joints, self.world.q, self.world.max_position_error)
         return joints, limited | (wished != target).any(dim=1) | ~reached | slowed
 
     def draw(self, which: int) -> np.ndarray:

@@ -178,6 +178,8 @@ def _add_ball(sapien: Any, world: Any, ball: Ball, density: float) -> Any:
 
 def _add_arm(sapien: Any, world: Any, arm: SerialArm, gains: tuple, plate: Material) -> Any:
     """The arm as a PhysX articulation with drives; SAPIEN turns joints about their frame's x axis."""
+    if arm.friction.any() or (arm.torque_range[:, 0] != -arm.torque_range[:, 1]).any():
+        raise ValueError("PhysX's drives know neither joint friction nor torque limits that differ by side")
     builder = world.create_articulation_builder()
     link = builder.create_link_builder()
     link.set_name("base")
@@ -202,7 +204,7 @@ def _add_arm(sapien: Any, world: Any, arm: SerialArm, gains: tuple, plate: Mater
     link.add_box_collision(centre, arm.plate_half_size.tolist(), material, density=0.0)
     link.collision_groups = [2, 1, 0, 0]
     robot = builder.build(fix_root_link=True)
-    rows = zip(robot.get_active_joints(), *gains, arm.torque_limit, arm.armature, strict=True)
+    rows = zip(robot.get_active_joints(), *gains, arm.torque_range[:, 1], arm.armature, strict=True)
     for joint, stiffness, damping, limit, armature in rows:
         joint.set_drive_properties(stiffness, damping, float(limit))
         joint.set_armature(np.array([armature], np.float32))

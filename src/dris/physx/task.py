@@ -37,7 +37,8 @@ class PhysxTask(CatchingTask):
             raise ValueError(f"PhysX catches one ball at a time, got sets of {instances}: take instances=1")
         super().allocate(sets, instances)
         self._every = torch.arange(sets)
-        self._lead = None if self.config.joint_speed is None else self.world.lead.double().numpy()
+        most = self.world.max_position_error.double().numpy()
+        self._lead = None if self.config.joint_speed is None else most
         self.scenes: dict[int, PhysxScene] = {}
         """By the index of the set."""
 

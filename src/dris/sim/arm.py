@@ -1,15 +1,36 @@
 """Step B arms under the paper's torque law: one Warp thread per arm, all substeps in one launch."""
 
+import math
 from functools import lru_cache
 
+import numpy as np
 import warp as wp
 
 from dris.sim.chain import Chain, chain_functions
+from dris.sim.model import SerialArm
 
-# Weight of the end of a substep in the implicit rule: 0.5 is the trapezoidal rule (second order);
+# Weight of the end of a step in the implicit rule: 0.5 is the trapezoidal rule (second order);
 # a little more damps the stiffest mode, D / M of the wrist, at every gain.
 _THETA = 0.55
-_CLIP_ROUNDS = 3
+# Largest h D / M [-] at which one step in a substep will do where a torque limit may cut the law. The rule
+# rings beyond it, and a limit that cuts one side of the ringing moves the joint.
+_STIFF = 2.0
+_FINE_STEP_S = 1e-3
+# Rounds of solving and checking: three were enough for the published results, whose bits stay. Finer arms
+# take what they need.
+_ROUNDS, _FINE_ROUNDS = 3, 12
+
+
+def choose_steps(arm: SerialArm, damping: tuple[float, ...], substep_s: float, rate_limited: bool) -> int:
+    """Steps of the arm in a substep: one, or of 1 ms if gains are stiff for their inertias or joints rub."""
+    limited = np.isfinite(arm.torque_range).any(axis=1) | rate_limited
+    stiff = limited & (substep_s * np.array(damping) * arm.inverse_inertia > _STIFF)
+    return math.ceil(substep_s / _FINE_STEP_S - 1e-9) if stiff.any() or arm.friction.any() else 1
+
+
+def clip_rounds(arm: SerialArm, steps: int) -> int:
+    """Rounds of solving and checking that a step may take."""
+    return _FINE_ROUNDS if steps > 1 or arm.friction.any() else _ROUNDS
 
 
 @lru_cache
@@ -17,26 +38,111 @@ def arm_kernel(m: int):
     """The kernel that steps arms of m joints.
 
     The law is the paper's Eq. 13, tau = clip(K (q_des - q) - D dq + C + g), with desired positions kept
-    inside the joint limits and position errors inside `lead`. It is integrated with
+    inside the joint limits and position errors inside `max_position_error`. It is integrated with
     the linearly implicit theta rule, so that stiff gains are stable at substeps a torque loop at
     1 kHz would need many of: with v = dq + theta (dq' - dq), torque joint by joint is
-    K (q_des - q - theta h v) - D v + bias, and joints at their limit give their limit instead. The
-    set of those joints is found by a few rounds of solve and check.
+    K (q_des - q - theta h v) - D v + bias, and joints at their limit give their limit instead. Joint
+    friction is MuJoCo's: -J (ddq + b v) up to Coulomb's limit. The joints at a limit of torque or
+    friction are found by a few rounds of solve and check.
     """
     fn = chain_functions(m)
     vec = fn.vec
-    rounds = _CLIP_ROUNDS
     theta = _THETA
+    jumps = _ROUNDS
+
+    @wp.func
+    def step(
+        chain: Chain, k: vec, d: vec, wish: vec, ahead: vec, torque_rate: float, h: float, rounds: int,
+        pos: vec, vel: vec, tau: vec,
+    ):  # fmt: skip
+        """One step of h seconds: positions, velocities, torques after it and joints at a torque limit."""
+        # Mass matrix and bias at the middle of the step keep the rule second order.
+        mass, bias = fn.dynamics(chain, pos + vel * (0.5 * h), vel)
+        # A joint runs at K / D times its error: an error cut short is a speed limit.
+        goal = vec()
+        upper = vec()
+        lower = vec()
+        for i in range(m):
+            goal[i] = pos[i] + wp.clamp(wish[i] - pos[i], -ahead[i], ahead[i])
+            hi = chain.torque_upper[i]
+            lo = chain.torque_lower[i]
+            if torque_rate >= 0.0:
+                hi = wp.min(hi, tau[i] + torque_rate * h)
+                lo = wp.max(lo, tau[i] - torque_rate * h)
+            upper[i] = hi
+            lower[i] = lo
+        side = vec()  # 0: the law holds; +1 or -1: at the upper or lower torque limit
+        slide = vec()  # 0: friction holds the joint; +1 or -1: it is at its limit, this way
+        delta = vec()
+        for r in range(rounds):
+            lhs = mass
+            rhs = vec()
+            for i in range(m):
+                gain = float(0.0)
+                push = float(0.0)
+                if side[i] == 0.0:
+                    gain = d[i] + theta * h * k[i]
+                    push = k[i] * (goal[i] - pos[i] - theta * h * vel[i]) - d[i] * vel[i]
+                elif side[i] > 0.0:
+                    push = upper[i] - bias[i]
+                else:
+                    push = lower[i] - bias[i]
+                lhs[i, i] = lhs[i, i] + h * theta * (gain + chain.damping[i])
+                rhs[i] = h * (push - chain.damping[i] * vel[i])
+                if chain.friction[i] > 0.0:
+                    if slide[i] == 0.0:
+                        grip = chain.friction_inertia[i]
+                        lhs[i, i] = lhs[i, i] + grip * (1.0 + theta * h * chain.friction_rate[i])
+                        rhs[i] = rhs[i] - grip * h * chain.friction_rate[i] * vel[i]
+                    else:
+                        rhs[i] = rhs[i] + h * slide[i] * chain.friction[i]
+            delta = fn.solve(lhs, rhs)
+            changed = int(0)
+            for i in range(m):
+                v = vel[i] + theta * delta[i]
+                law = k[i] * (goal[i] - pos[i] - theta * h * v) - d[i] * v + bias[i]
+                now = float(0.0)
+                if law > upper[i]:
+                    now = 1.0
+                if law < lower[i]:
+                    now = -1.0
+                tau[i] = wp.clamp(law, lower[i], upper[i])
+                if r >= jumps and now * side[i] < 0.0:
+                    now = 0.0  # to the other limit by way of the law, or the rounds may go in circles
+                if now != side[i]:
+                    side[i] = now
+                    changed = changed + 1
+                if chain.friction[i] > 0.0:
+                    hold = -chain.friction_inertia[i] * (delta[i] / h + chain.friction_rate[i] * v)
+                    now = float(0.0)
+                    if wp.abs(hold) > chain.friction[i]:
+                        now = wp.sign(hold)
+                    if r >= jumps and now * slide[i] < 0.0:
+                        now = 0.0
+                    if now != slide[i]:
+                        slide[i] = now
+                        changed = changed + 1
+            if changed == 0:
+                break
+        clips = int(0)
+        for i in range(m):
+            if side[i] != 0.0:
+                clips = clips + 1
+            pos[i] = pos[i] + h * (vel[i] + theta * delta[i])
+            vel[i] = vel[i] + delta[i]
+        return pos, vel, tau, clips
 
     @wp.kernel(module="unique", enable_backward=False)
     def step_arms(
         chain: Chain,
         stiffness: wp.array(dtype=vec),
         damping: wp.array(dtype=vec),
-        lead: wp.array(dtype=vec),  # largest position error that the law may act on
+        max_position_error: wp.array(dtype=vec),  # that the law may act on
         torque_rate: float,  # [Nm/s]; not limited if negative
         h: float,
         substeps: int,
+        arm_steps: int,  # of the arm in a substep
+        rounds: int,  # of solving and checking for joints at a limit
         first: int,
         desired: wp.array(dtype=vec),
         q: wp.array(dtype=vec),
@@ -51,20 +157,18 @@ def arm_kernel(m: int):
         plate_travel: wp.array(dtype=wp.float32),
     ):
         b = first + wp.tid()
-        k = stiffness[0]
-        d = damping[0]
         wish = desired[b]
         for i in range(m):
             wish[i] = wp.clamp(wish[i], chain.lower[i], chain.upper[i])
-        ahead = lead[0]
         pos = q[b]
         vel = dq[b]
         tau = torque[b]
         num_clipped = int(0)
         travel = float(0.0)  # furthest the plate's centre gets from where it starts
-        angular, linear, at, quat = fn.forward(chain, pos)
+        arm_h = h / float(arm_steps)
         for s in range(substeps + 1):
             # Plate pose and twist at the substep's start (and, last, at the interval's end).
+            angular, linear, at, quat = fn.forward(chain, pos)
             omega = wp.vec3(0.0, 0.0, 0.0)
             lin = wp.vec3(0.0, 0.0, 0.0)
             for i in range(m):
@@ -77,61 +181,12 @@ def arm_kernel(m: int):
             plate_axes[b, s] = wp.quat_to_matrix(quat)
             travel = wp.max(travel, wp.length(at - plate_pos[b, 0]) + h * wp.length(plate_vel[b, s]))
             if s < substeps:
-                # Mass matrix and bias at the middle of the substep keep the rule second order.
-                mass, bias = fn.dynamics(chain, pos + vel * (0.5 * h), vel)
-                # A joint runs at K / D times its error: an error cut short is a speed limit.
-                goal = vec()
-                for i in range(m):
-                    goal[i] = pos[i] + wp.clamp(wish[i] - pos[i], -ahead[i], ahead[i])
-                upper = vec()
-                lower = vec()
-                for i in range(m):
-                    hi = chain.torque_limit[i]
-                    lo = -hi
-                    if torque_rate >= 0.0:
-                        hi = wp.min(hi, tau[i] + torque_rate * h)
-                        lo = wp.max(lo, tau[i] - torque_rate * h)
-                    upper[i] = hi
-                    lower[i] = lo
-                side = vec()  # 0: the law holds; +1 or -1: at the upper or lower torque limit
-                delta = vec()
-                for r in range(rounds):
-                    lhs = mass
-                    rhs = vec()
-                    for i in range(m):
-                        gain = float(0.0)
-                        push = float(0.0)
-                        if side[i] == 0.0:
-                            gain = d[i] + theta * h * k[i]
-                            push = k[i] * (goal[i] - pos[i] - theta * h * vel[i]) - d[i] * vel[i]
-                        elif side[i] > 0.0:
-                            push = upper[i] - bias[i]
-                        else:
-                            push = lower[i] - bias[i]
-                        lhs[i, i] = lhs[i, i] + h * theta * (gain + chain.damping[i])
-                        rhs[i] = h * (push - chain.damping[i] * vel[i])
-                    delta = fn.solve(lhs, rhs)
-                    changed = int(0)
-                    for i in range(m):
-                        v = vel[i] + theta * delta[i]
-                        law = k[i] * (goal[i] - pos[i] - theta * h * v) - d[i] * v + bias[i]
-                        now = float(0.0)
-                        if law > upper[i]:
-                            now = 1.0
-                        if law < lower[i]:
-                            now = -1.0
-                        if now != side[i]:
-                            changed = changed + 1
-                        tau[i] = wp.clamp(law, lower[i], upper[i])
-                        side[i] = now
-                    if changed == 0:
-                        break
-                for i in range(m):
-                    if side[i] != 0.0:
-                        num_clipped = num_clipped + 1
-                    pos[i] = pos[i] + h * (vel[i] + theta * delta[i])
-                    vel[i] = vel[i] + delta[i]
-                angular, linear, at, quat = fn.forward(chain, pos)
+                for _a in range(arm_steps):
+                    pos, vel, tau, clips = step(
+                        chain, stiffness[0], damping[0], wish, max_position_error[0], torque_rate, arm_h,
+                        rounds, pos, vel, tau,
+                    )  # fmt: skip
+                    num_clipped = num_clipped + clips
         if substeps == 0:
             # An arm that was just placed holds itself: its torque starts at the bias.
             mass, tau = fn.dynamics(chain, pos, vel)

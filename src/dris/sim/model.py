@@ -21,6 +21,10 @@ Pose = tuple[np.ndarray, np.ndarray]
 _HERE: Pose = (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
 
 
+_NEEDED_FLAGS = ("constraint", "frictionloss", "limit", "passive", "damper", "clampctrl", "actuation")
+"""What a model may not disable: the kernels apply it all."""
+
+
 class ModelError(ValueError):
     """An MJCF that is not a serial arm with a plate; the message says what would be accepted."""
 
@@ -33,10 +37,15 @@ class SerialArm:
         joint_names: One name per joint, base to tip.
         is_hinge: [M] True for a hinge, False for a slide.
         joint_range: [M, 2] lower and upper position limit [rad or m]; infinite if unlimited.
-        torque_limit: [M] largest magnitude of the joint's torque [Nm or N]; infinite if unlimited.
+        torque_range: [M, 2] lowest and highest torque [Nm or N]; infinite if unlimited.
         velocity_limit: [M] largest joint speed [rad/s or m/s]; infinite if the model names none.
         armature: [M] reflected rotor inertia.
         damping: [M] passive viscous damping.
+        friction: [M] Coulomb friction [Nm or N]. Up to it a joint is held by the torque
+            -friction_inertia (ddq + friction_rate dq), as MuJoCo softens it.
+        friction_inertia: [M] [kg m2 or kg]
+        friction_rate: [M] [1/s]
+        inverse_inertia: [M] diagonal of the inverse mass matrix at zero joint angles.
         body_pos: [M, 3] origin of the joint's body in the previous joint's body (or the world).
         body_quat: [M, 4] its orientation there, (w, x, y, z), at zero joint angle.
         joint_pos: [M, 3] joint anchor in its own body.
@@ -53,10 +62,14 @@ class SerialArm:
     joint_names: tuple[str, ...]
     is_hinge: np.ndarray
     joint_range: np.ndarray
-    torque_limit: np.ndarray
+    torque_range: np.ndarray
     velocity_limit: np.ndarray
     armature: np.ndarray
     damping: np.ndarray
+    friction: np.ndarray
+    friction_inertia: np.ndarray
+    friction_rate: np.ndarray
+    inverse_inertia: np.ndarray
     body_pos: np.ndarray
     body_quat: np.ndarray
     joint_pos: np.ndarray
@@ -111,6 +124,7 @@ def load_arm(source: str | Path | mujoco.MjModel) -> SerialArm:
     joints = [model.body_jntadr[body] for body in joint_bodies]
     last = _HERE if model.site_bodyid[site] == joint_bodies[-1] else frames[model.site_bodyid[site]]
     plate_pos, plate_quat = _compose(*last, model.site_pos[site], model.site_quat[site])
+    grip, grip_rate = _friction(model, joints)
 
     return SerialArm(
         joint_names=tuple(model.joint(j).name or f"joint {j}" for j in joints),
@@ -118,14 +132,14 @@ def load_arm(source: str | Path | mujoco.MjModel) -> SerialArm:
         joint_range=np.where(
             model.jnt_limited[joints, None].astype(bool), model.jnt_range[joints], [-np.inf, np.inf]
         ),
-        torque_limit=np.where(
-            model.jnt_actfrclimited[joints].astype(bool),
-            np.abs(model.jnt_actfrcrange[joints]).min(axis=1),
-            np.inf,
-        ),
+        torque_range=np.array([_torque_range(model, joint) for joint in joints]),
         velocity_limit=_numeric(model, "joint_velocity_limit", len(joints)),
         armature=model.dof_armature[joints].copy(),
         damping=model.dof_damping[joints].copy(),
+        friction=model.dof_frictionloss[joints].copy(),
+        friction_inertia=grip,
+        friction_rate=grip_rate,
+        inverse_inertia=model.dof_invweight0[joints].copy(),
         body_pos=np.array([frames[body][0] for body in joint_bodies]),
         body_quat=np.array([frames[body][1] for body in joint_bodies]),
         joint_pos=model.jnt_pos[joints].copy(),
@@ -136,7 +150,7 @@ def load_arm(source: str | Path | mujoco.MjModel) -> SerialArm:
         plate_pos=plate_pos,
         plate_quat=plate_quat,
         plate_half_size=model.geom_size[geom].copy(),
-        gravity=model.opt.gravity.copy(),
+        gravity=np.zeros(3) if _disabled(model, "gravity") else model.opt.gravity.copy(),
     )
 
 
@@ -174,15 +188,82 @@ def _refuse_unmodelled(model: mujoco.MjModel, site: int, geom: int) -> None:
     unmodelled = {
         "equality constraints": model.neq > 0,
         "tendons": model.ntendon > 0,
-        "joint friction (frictionloss)": bool(np.any(model.dof_frictionloss)),
         "joint springs (stiffness)": bool(np.any(model.jnt_stiffness)),
         "joint reference angles (ref)": bool(np.any(model.qpos0)),
         "gravity compensation (gravcomp)": bool(np.any(model.body_gravcomp)),
         "a surrounding fluid (density, viscosity)": model.opt.density != 0 or model.opt.viscosity != 0,
-    }
+        "damping that is not linear": bool(np.any(getattr(model, "dof_dampingpoly", 0))),
+        "actuators with armature or damping": any(
+            np.any(getattr(model, f"actuator_{name}", 0)) for name in ("armature", "damping")
+        ),
+    } | {f'<flag {name}="disable"/>': _disabled(model, name) for name in _NEEDED_FLAGS}
     for what, present in unmodelled.items():
         if present:
             raise ModelError(f"the arm kernel does not model {what}: remove them from the MJCF")
+
+
+def _disabled(model: mujoco.MjModel, name: str) -> bool:
+    """Whether the model has <flag name="disable"/>; MuJoCo's versions differ in the flags they know."""
+    return bool(model.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name.upper()}", 0)))
+
+
+def _torque_range(model: mujoco.MjModel, joint: int) -> np.ndarray:
+    """Torques [2] that a joint's own limit and its actuators allow, lowest first.
+
+    The torque law stands in for the actuators' own control laws; the forces they can give stay.
+    """
+    low, high = model.jnt_actfrcrange[joint] if model.jnt_actfrclimited[joint] else (-np.inf, np.inf)
+    name, of_joint = model.joint(joint).name, np.flatnonzero(model.actuator_trnid[:, 0] == joint).tolist()
+    if of_joint:
+        least, most = np.sum([_actuator_range(model, actuator) for actuator in of_joint], axis=0)
+        low, high = max(low, least), min(high, most)
+    elif len(model.actuator_trnid):
+        raise ModelError(
+            f"joint '{name}' has no actuator while others have: give it one, or remove all of them; the "
+            "joints' actuatorfrcrange alone are then the limits"
+        )
+    if low >= high:
+        raise ModelError(
+            f"joint '{model.joint(joint).name}' is left no torque: its limits are {low} and {high}"
+        )
+    return np.array([low, high])
+
+
+def _actuator_range(model: mujoco.MjModel, index: int) -> np.ndarray:
+    """Joint torques [2] that an actuator can give; infinite without forcerange (or a motor's ctrlrange)."""
+    name, gear = model.actuator(index).name or f"number {index}", model.actuator_gear[index, 0]
+    joint = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
+    biases = (int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE))
+    plain = (
+        model.actuator_trntype[index] in joint
+        and model.actuator_gaintype[index] == int(mujoco.mjtGain.mjGAIN_FIXED)
+        and model.actuator_biastype[index] in biases
+        and model.actuator_dyntype[index] == int(mujoco.mjtDyn.mjDYN_NONE)
+        and gear != 0
+    )
+    if not plain:
+        raise ModelError(
+            f"actuator '{name}' is not a motor, position or velocity actuator on a joint, with a gear and "
+            "without dynamics; the arm kernel's torque law can stand in for those only"
+        )
+    gain, bias = model.actuator_gainprm[index, 0], model.actuator_biasprm[index]
+    low, high = model.actuator_forcerange[index] if model.actuator_forcelimited[index] else (-np.inf, np.inf)
+    if model.actuator_ctrllimited[index] and not bias[1:3].any():  # a motor: control is force
+        least, most = np.sort(gain * model.actuator_ctrlrange[index] + bias[0])
+        low, high = max(low, least), min(high, most)
+    return np.sort(gear * np.array([low, high]))
+
+
+def _friction(model: mujoco.MjModel, joints: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """How MuJoCo softens joint friction: inertia [M] and rate [M] of SerialArm.
+
+    Its constraint holds a joint by -(ddq + b dq) / R, with R = (1 - d) / d times the joint's inverse inertia
+    and d and b from solimpfriction and solreffriction (MuJoCo's documentation, "Computation").
+    """
+    at_rest, most = np.clip(model.dof_solimp[joints, :2], 1e-4, 1 - 1e-4).T
+    time_constant, direct = model.dof_solref[joints].T
+    rate = np.where(time_constant > 0, 2 / np.where(time_constant > 0, time_constant, 1), -direct) / most
+    return at_rest / (1 - at_rest) / model.dof_invweight0[joints], rate
 
 
 def _refuse_branches(model: mujoco.MjModel, joint_bodies: list[int]) -> None:

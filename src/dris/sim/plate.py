@@ -105,7 +105,7 @@ def velocity_over(plate: Plate, v: wp.vec3, point: wp.vec3) -> wp.vec3:
 
 
 @wp.func
-def push_and_rub(ball: Sphere, pair: Pair, plate: Plate, n: wp.vec3, at: wp.vec3, push: float) -> Sphere:
+def contact_impulse(ball: Sphere, pair: Pair, plate: Plate, n: wp.vec3, at: wp.vec3, push: float) -> Sphere:
     """Apply the normal impulse `push` along n and the friction it allows, at contact point `at`.
 
     Friction takes all slip if Coulomb's limit allows: the static one for a sphere that rolls, the

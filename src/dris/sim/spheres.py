@@ -19,8 +19,8 @@ from dris.sim.plate import (
     Pair,
     Plate,
     Sphere,
+    contact_impulse,
     plate_at,
-    push_and_rub,
     touch,
     velocity_over,
 )
@@ -56,7 +56,7 @@ def lie_on_face(
         return ball, False
     before = ball.v
     ball.v = free
-    ball = push_and_rub(ball, pair, end, n, at, wp.max(-approach, 0.0))
+    ball = contact_impulse(ball, pair, end, n, at, wp.max(-approach, 0.0))
     ball.x = ball.x + (before + ball.v) * (0.5 * h)
     # Onto the surface, where the sphere is by definition.
     ball.x = ball.x - n * (wp.dot(n, ball.x - end.pos) - pair.radius)
@@ -93,7 +93,7 @@ def lie_anywhere(
         return ball, t
     before = ball.v
     ball.v = free
-    ball = push_and_rub(ball, pair, plate, n, at, wp.max(-approach, 0.0))
+    ball = contact_impulse(ball, pair, plate, n, at, wp.max(-approach, 0.0))
     ball.x = ball.x + (before + ball.v) * (0.5 * dt)
     near = touch(plate, half, ball.x, pair.radius)
     ball.x = ball.x - near.normal * near.gap
@@ -206,7 +206,7 @@ def meet_plate(
                 if approach < 0.0:
                     # Impact: Newton's restitution along n, Coulomb's friction across it.
                     rebound = wp.where(-approach > pair.bounce_speed, pair.restitution, 0.0)
-                    ball = push_and_rub(ball, pair, now, n, at, -(1.0 + rebound) * approach)
+                    ball = contact_impulse(ball, pair, now, n, at, -(1.0 + rebound) * approach)
                     ball.impacts = ball.impacts + 1
                     if rebound > 0.0:
                         ball.mode = FLYING

@@ -14,9 +14,10 @@ import torch
 import warp as wp
 
 from dris.core.process import start_warp
-from dris.sim.arm import arm_kernel
+from dris.sim.arm import arm_kernel, choose_steps, clip_rounds
 from dris.sim.chain import chain_functions, upload
-from dris.sim.ik import IkConfig, ik_kernel
+from dris.sim.ik import ik_kernel
+from dris.sim.ik_config import IkConfig
 from dris.sim.model import SerialArm
 from dris.sim.spheres import step_spheres
 
@@ -45,6 +46,8 @@ class WorldConfig:
     """Impacts slower than this do not bounce [m/s]."""
     substep_s: float = 0.005
     """Step of arms and contact [s]; docs/reports/physics.md shows the error against it."""
+    arm_steps: int | None = None
+    """Steps of the arm in a substep; None chooses by gains and inertias."""
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law may drive at; None drives without limit."""
     torque_rate: float | None = None
@@ -57,19 +60,33 @@ class WorldConfig:
     def __post_init__(self) -> None:
         """Refuse values that would step the world wrongly."""
         for name in ("stiffness", "damping"):
-            values = getattr(self, name)
+            values = tuple(float(value) for value in getattr(self, name))  # NumPy's numbers are not ours
             if not all(math.isfinite(value) and value >= 0 for value in values):
                 raise ValueError(f"{name} must be finite and not negative, got {values}")
+            object.__setattr__(self, name, values)
         if not 1e-4 <= self.substep_s <= 0.02:
             raise ValueError(f"substep_s must lie in [0.0001, 0.02] s, got {self.substep_s}")
-        if self.bounce_speed <= 0:
-            raise ValueError(f"bounce_speed must be positive, got {self.bounce_speed}")
+        if not 0 < self.bounce_speed < math.inf:
+            raise ValueError(
+                f"bounce_speed must be positive and finite, got {self.bounce_speed}; 0.01 m/s lets nearly "
+                "everything bounce, and restitution 0 nothing"
+            )
+        if self.arm_steps is not None and not 1 <= self.arm_steps <= 1000:
+            raise ValueError(f"arm_steps must lie in [1, 1000] or be None to choose, got {self.arm_steps}")
         if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
             raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
         if self.torque_rate is not None and not self.torque_rate > 0:
             raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, got {self.threads}")
+
+
+def _refuse(what: str, values: torch.Tensor, good: torch.Tensor, must: str) -> None:
+    """Raise for the first value that is not good, and say where it stands."""
+    if not bool(good.all()):
+        bad = (~good).nonzero()[0].tolist()
+        value = float(values.expand_as(good)[tuple(bad)])
+        raise ValueError(f"{what} must {must}, got {value} at index {bad}")
 
 
 class PlateWorld:
@@ -81,7 +98,7 @@ class PlateWorld:
         radius, static_friction, dynamic_friction, restitution: [B, N] of the pair sphere and plate.
         mode: [B, N] 0 in flight, 1 slipping on the plate, 2 rolling or resting on it.
         impacts: [B, N] impacts since the sphere was placed.
-        torque_clips: [B] joint substeps at a torque limit since the arm was placed.
+        torque_clips: [B] joint steps at a torque limit since the arm was placed.
     """
 
     def __init__(
@@ -119,8 +136,12 @@ class PlateWorld:
         gains = torch.tensor([config.stiffness, config.damping], dtype=torch.float32)
         self._gains = [wp.from_torch(row[None].to(config.device), dtype=vec) for row in gains]
         self._home = wp.from_torch(self.home[None], dtype=vec)
-        self.lead = self._speed_lead()
-        self._lead = wp.from_torch(self.lead[None], dtype=vec)
+        self.arm_steps = config.arm_steps or choose_steps(
+            arm, config.damping, config.substep_s, config.torque_rate is not None
+        )
+        self._rounds = clip_rounds(arm, self.arm_steps)
+        self.max_position_error = self._speed_error()
+        self._max_position_error = wp.from_torch(self.max_position_error[None], dtype=vec)
 
         self.q, self.dq, self.torque, self._desired = (zeros(sets, m) for _ in range(4))
         self.torque_clips = zeros(sets, dtype=torch.int32)
@@ -137,13 +158,13 @@ class PlateWorld:
         self.pos[..., 2] = -10.0
         self.place_arms(every, self.home.expand(sets, m), torch.zeros(sets, m, device=config.device))
 
-    def _speed_lead(self) -> torch.Tensor:
+    def _speed_error(self) -> torch.Tensor:
         """[M] position error at which the torque law drives each joint at its speed limit: v D / K."""
         config = self.config
         stiffness, damping = torch.tensor([config.stiffness, config.damping])
         speed = torch.tensor(self.arm.velocity_limit, dtype=torch.float32) * (config.joint_speed or 1.0)
-        lead = torch.nan_to_num(speed * damping / stiffness, nan=_FAR, posinf=_FAR).clamp_max(_FAR)
-        return lead if config.joint_speed is not None else torch.full_like(lead, _FAR)
+        error = torch.nan_to_num(speed * damping / stiffness, nan=_FAR, posinf=_FAR).clamp_max(_FAR)
+        return error if config.joint_speed is not None else torch.full_like(error, _FAR)
 
     def _share_arms(self, vec) -> None:
         self._arm_arrays = [
@@ -193,6 +214,8 @@ class PlateWorld:
 
     def place_arms(self, sets: torch.Tensor, q: torch.Tensor, dq: torch.Tensor) -> None:
         """Put the arms of some sets [R] at q, dq [R, M]."""
+        _refuse("joint positions [rad]", q, q.isfinite(), "be finite")
+        _refuse("joint velocities [rad/s]", dq, dq.isfinite(), "be finite")
         self.q[sets], self.dq[sets] = q.float(), dq.float()
         self.torque_clips[sets] = 0
         self._allocate_samples(self._substeps)
@@ -216,14 +239,14 @@ class PlateWorld:
         spin: torch.Tensor | float = 0.0,
     ) -> None:
         """Put the spheres of some sets [R] at pos, vel, spin [R, N, 3] with properties [R, N]."""
-        if not bool(torch.isfinite(pos).all() and torch.isfinite(vel).all()):
-            raise ValueError("positions and velocities of spheres must be finite")
-        if not bool((radius > 0).all()):
-            raise ValueError(f"every radius must be positive, got {float(radius.min())} m")
-        if not bool(((restitution >= 0) & (restitution <= 1)).all()):
-            raise ValueError("every restitution must lie in [0, 1]")
-        if not bool(((dynamic_friction >= 0) & (dynamic_friction <= static_friction)).all()):
-            raise ValueError("friction must satisfy 0 <= dynamic <= static")
+        spin = torch.as_tensor(spin)
+        for name, values in (("position [m]", pos), ("velocity [m/s]", vel), ("spin [rad/s]", spin)):
+            _refuse(f"a sphere's {name}", values, values.isfinite(), "be finite")
+        _refuse("a radius [m]", radius, (radius > 0) & radius.isfinite(), "be positive and finite")
+        _refuse("a restitution", restitution, (restitution >= 0) & (restitution <= 1), "lie in [0, 1]")
+        _refuse("static friction", static_friction, static_friction.isfinite(), "be finite")
+        held = (dynamic_friction >= 0) & (dynamic_friction <= static_friction)
+        _refuse("dynamic friction", dynamic_friction, held, "lie in [0, static friction]")
         self.pos[sets], self.vel[sets], self.spin[sets] = pos, vel, spin
         self.radius[sets], self.restitution[sets] = radius, restitution
         self.static_friction[sets], self.dynamic_friction[sets] = static_friction, dynamic_friction
@@ -249,6 +272,7 @@ class PlateWorld:
             )
         if substeps != self._substeps:
             self._allocate_samples(substeps)
+        _refuse("desired joint positions [rad]", desired, desired.isfinite(), "be finite")
         self._desired.copy_(desired)
         if self._pool is None:
             self._advance_rows(0, self.num_sets)
@@ -278,8 +302,8 @@ class PlateWorld:
             self._arm_kernel,
             dim=last - first,
             inputs=[
-                self._chain, *self._gains, self._lead, rate, self.config.substep_s, substeps, first,
-                *self._arm_arrays, *self._sample_arrays,
+                self._chain, *self._gains, self._max_position_error, rate, self.config.substep_s, substeps,
+                self.arm_steps, self._rounds, first, *self._arm_arrays, *self._sample_arrays,
             ],
             device=self.config.device,
         )  # fmt: skip

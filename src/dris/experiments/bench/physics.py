@@ -94,11 +94,11 @@ def _against_mujoco(sets: int) -> dict[str, float]:
     model = robot_model(TEXT.mount)
     model.opt.timestep = MUJOCO_STEP_S
     model.jnt_limited[:] = 0
-    limit = np.array(task.arm.torque_limit)
+    low, high = task.arm.torque_range.T
     oracles = [mujoco.MjData(model) for _ in range(sets)]
     for row, data in enumerate(oracles):
         data.qpos[:] = task.world.q[row].numpy()
-    lead = task.world.lead.numpy()
+    most = task.world.max_position_error.numpy()
     joint_errors, plate_errors = [], []
     for _ in range(task.horizon):
         action = 2 * torch.rand(sets, task.action_size, generator=generator) - 1
@@ -107,9 +107,9 @@ def _against_mujoco(sets: int) -> dict[str, float]:
         for row, data in enumerate(oracles):
             for _ in range(round(config.step_s / MUJOCO_STEP_S)):
                 mujoco.mj_forward(model, data)
-                error = np.clip(command[row] - data.qpos, -lead, lead)
+                error = np.clip(command[row] - data.qpos, -most, most)
                 wish = config.stiffness * error - config.damping * data.qvel
-                data.qfrc_applied[:] = np.clip(wish + data.qfrc_bias, -limit, limit)
+                data.qfrc_applied[:] = np.clip(wish + data.qfrc_bias, low, high)
                 mujoco.mj_step(model, data)
             mujoco.mj_kinematics(model, data)
             joint_errors.append(task.world.q[row].numpy() - data.qpos)

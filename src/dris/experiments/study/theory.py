@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dris.catching.success import reward_terms
 from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig
 from dris.evaluation.registry import find_policy
@@ -157,7 +158,7 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
     mean = states.mean(dim=1, keepdim=True)
 
     def cost(s: torch.Tensor) -> torch.Tensor:
-        return -torch.stack(list(task.reward_terms_of(s).values())).sum(dim=0)
+        return -sum(reward_terms(task.config, s, task.normal[:, None], task.plate_half_length).values())
 
     gradient, hessian = _expand(cost, mean)
     convex = (torch.linalg.eigvalsh(hessian) > -1e-3).all(dim=1)
