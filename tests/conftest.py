@@ -5,9 +5,12 @@ function, or by file alone; most start other processes. A test of this list (tes
 that are gone.
 """
 
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("MUJOCO_GL", "egl")  # read when MuJoCo is first imported
 
 TESTS = Path(__file__).parent
 

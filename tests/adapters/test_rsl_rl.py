@@ -8,7 +8,8 @@ from rsl_rl.runners import OnPolicyRunner
 from dris import Env, EnvConfig
 from dris.adapters.rsl_rl import RslVecEnv
 from dris.catching.task import CatchingTask
-from dris.learning.encoder import EncoderConfig, SetEncoder
+from dris.learning.config import EncoderConfig
+from dris.learning.encoder import SetEncoder
 
 SMALL = {"latent": 8, "widths": [16]}
 SCALE = list(CatchingTask().noise_scale)

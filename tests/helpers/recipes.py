@@ -7,9 +7,7 @@ import torch
 from fakes import LineTask
 
 from dris.learning.checkpoint import load_checkpoint
-from dris.learning.config import TrainConfig
-from dris.learning.encoder import EncoderConfig
-from dris.learning.policy import PolicyConfig
+from dris.learning.config import EncoderConfig, PolicyConfig, TrainConfig
 from dris.learning.trainer import Trainer
 
 TINY_ENCODER = EncoderConfig(

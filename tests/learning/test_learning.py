@@ -12,10 +12,10 @@ from dris.core.conditions import Condition
 from dris.core.env import Observation
 from dris.core.rollout import run_episodes
 from dris.learning.checkpoint import load_checkpoint
-from dris.learning.config import PpoConfig
-from dris.learning.encoder import EncoderConfig, SetEncoder
+from dris.learning.config import EncoderConfig, PolicyConfig, PpoConfig
+from dris.learning.encoder import SetEncoder
 from dris.learning.load import load_policy_for
-from dris.learning.policy import Policy, PolicyConfig
+from dris.learning.policy import Policy
 from dris.learning.pretraining import chamfer
 from dris.learning.trainer import Trainer
 

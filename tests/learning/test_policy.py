@@ -11,8 +11,9 @@ from recipes import TINY_ENCODER
 from tensordict import TensorDict
 
 from dris.core.env import Observation
-from dris.learning.encoder import EncoderConfig, SetEncoder
-from dris.learning.policy import FilmModel, Policy, PolicyConfig
+from dris.learning.config import EncoderConfig, PolicyConfig
+from dris.learning.encoder import SetEncoder
+from dris.learning.policy import FilmModel, Policy
 
 GAUSSIAN = {"class_name": "GaussianDistribution", "init_std": 0.3, "std_type": "log"}
 SCALE = [0.1, 0.2]

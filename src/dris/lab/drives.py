@@ -29,9 +29,10 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     ideal: nothing but contact, coupling and the control path differs from the training world.
     no-rate-limit: joint friction, latency and air; torques may still jump, as in the paper's simulation.
     rate-limit: FCI's limit of 1000 Nm/s as well, with the gains of the training.
-    fitted-gains: that limit, with gains fitted to the training world's answer, as the paper did. The fit is of the stiff gains of preset `paper` and serves policies that were trained with these; any other
-    policy keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it
-    (preset `released`), and then runs inside `SPEED_SHARE` and `GOVERNOR`.
+    fitted-gains: that limit, with gains fitted to the training world's answer, as the paper did. The fit is
+    of the stiff gains of preset `paper` and serves policies that were trained with these; any other policy
+    keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it (preset
+    `released`), and then runs inside `SPEED_SHARE` and `GOVERNOR`.
 
     Raises:
         ValueError: There is none; the message lists those there are.

@@ -1,17 +1,120 @@
-"""What a training run is: every value that decides its outcome. Defaults are the paper's recipe."""
+"""What a training run is: every value that decides its outcome. Defaults are the paper's recipe.
+
+Here without torch, so that a command line is read quickly.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tyro
 
 from dris.core.validation import check_at_least_one, check_seed
-from dris.learning.encoder import EncoderConfig
-from dris.learning.policy import PolicyConfig
+
+DEFAULT_SET_SIZES = (1, 2, 5, 10, 20, 50, 64)
+LARGEST_WIDTH = 2**16
+"""Of a layer; more is a mistake, or a damaged file."""
+
+
+def _check_widths(name: str, widths: tuple[int, ...], of: str = "") -> None:
+    """Refuse layers that cannot be."""
+    if not all(1 <= width <= LARGEST_WIDTH for width in widths):
+        raise ValueError(f"{name} must be at least 1 {of}and at most {LARGEST_WIDTH}, got {widths}")
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Shape of the encoder and how it is pre-trained."""
+
+    pooling: Literal["max", "moments"] = "max"
+    """max: learned features, the largest over the set, as in the paper; moments: mean and standard
+    deviation of the states over the set, with nothing to learn, as a baseline."""
+    latent: int = 64
+    """d_z, size of the code [paper]."""
+    widths: tuple[int, ...] = (64, 128)
+    """Shared per-point layers before the code."""
+    decoder_widths: tuple[int, ...] = (256, 256)
+    points: int = 64
+    """Points that the decoder reconstructs."""
+    unit: float = 30.0
+    """States are measured in this many standard deviations of observation noise, then compressed by
+    asinh: linear below the unit, logarithmic above, so that lost instances do not drown the others."""
+    episodes: int = 50
+    """Episodes of random actions [paper]."""
+    sets: int = 128
+    """Sets side by side [paper]."""
+    instances: int = 200
+    """Instances a set [paper]."""
+    set_sizes: tuple[int, ...] = DEFAULT_SET_SIZES
+    """Sizes of the sets shown in training, in turn; one size, as in the paper, is a tuple of one. The default
+    list counts as far as `instances` goes (`sizes`); others must not exceed it."""
+    passes: int = 6
+    """Times each episode's sets are gone through, each time with other instances and set sizes."""
+    batch: int = 640
+    """Sets in a gradient step."""
+    learning_rate: float = 2e-3
+    code_spread: float = 0.3
+    """Standard deviation of each feature of the finished code. Smaller codes make for gentler policies,
+    which pass on less noise: docs/reports/literal.md."""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes and efforts that make no encoder."""
+        for name in ("latent", "points", "episodes", "sets", "instances", "passes", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.pooling not in ("max", "moments"):
+            raise ValueError(f"pooling must be 'max' or 'moments', got '{self.pooling}'")
+        if not self.set_sizes or min(self.set_sizes) < 1:
+            raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
+        if self.set_sizes != DEFAULT_SET_SIZES and max(self.set_sizes) > self.instances:
+            raise ValueError(
+                f"set_sizes must not exceed the {self.instances} instances a set, got {self.set_sizes}"
+            )
+        for name in ("widths", "decoder_widths"):
+            _check_widths(name, getattr(self, name), of="each ")
+        _check_widths("latent and points", (self.latent, self.points))
+        for name in ("unit", "learning_rate", "code_spread"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Set sizes of training: those of `set_sizes` that `instances` allows."""
+        return tuple(size for size in self.set_sizes if size <= self.instances)
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """Shape of actor and critic."""
+
+    encoder: Literal["frozen", "learned"] = "frozen"
+    """frozen: the pre-trained set encoder (DRIS); learned: end to end from the states (E2E)."""
+    visible: Literal["set", "first"] = "set"
+    """What the policy sees of a set: all of it, or, as a baseline, its first instance only; the reward
+    is the mean of the set either way."""
+    conditioning: Literal["film", "concat"] = "film"
+    """How the condition enters: FiLM as in the paper, or, as a baseline, beside the code."""
+    hidden: tuple[int, ...] = (128, 128)
+    film_width: int = 64
+    """Hidden units of lambda(u) and mu(u)."""
+    first_std: float = 0.3
+    """Standard deviation of the first actions."""
+
+    def __post_init__(self) -> None:
+        """Refuse shapes that make no network."""
+        for name, known in (("visible", ("set", "first")), ("conditioning", ("film", "concat"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
+        if not self.hidden:
+            raise ValueError("hidden needs at least one layer, got ()")
+        _check_widths("hidden and film_width", (*self.hidden, self.film_width))
+        if self.encoder not in ("frozen", "learned"):
+            raise ValueError(f"encoder must be 'frozen' or 'learned', got '{self.encoder}'")
+        if not 0 < self.first_std < math.inf:
+            raise ValueError(f"first_std must be positive and finite, got {self.first_std}")
 
 
 @dataclass(frozen=True)

@@ -7,75 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import nn
 
-DEFAULT_SET_SIZES = (1, 2, 5, 10, 20, 50, 64)
-
-
-@dataclass(frozen=True)
-class EncoderConfig:
-    """Shape of the encoder and how it is pre-trained."""
-
-    pooling: Literal["max", "moments"] = "max"
-    """max: learned features, the largest over the set, as in the paper; moments: mean and standard
-    deviation of the states over the set, with nothing to learn, as a baseline."""
-    latent: int = 64
-    """d_z, size of the code [paper]."""
-    widths: tuple[int, ...] = (64, 128)
-    """Shared per-point layers before the code."""
-    decoder_widths: tuple[int, ...] = (256, 256)
-    points: int = 64
-    """Points that the decoder reconstructs."""
-    unit: float = 30.0
-    """States are measured in this many standard deviations of observation noise, then compressed by
-    asinh: linear below the unit, logarithmic above, so that lost instances do not drown the others."""
-    episodes: int = 50
-    """Episodes of random actions [paper]."""
-    sets: int = 128
-    """Sets side by side [paper]."""
-    instances: int = 200
-    """Instances a set [paper]."""
-    set_sizes: tuple[int, ...] = DEFAULT_SET_SIZES
-    """Sizes of the sets shown in training, in turn; one size, as in the paper, is a tuple of one. The default
-    list counts as far as `instances` goes (`sizes`); others must not exceed it."""
-    passes: int = 6
-    """Times each episode's sets are gone through, each time with other instances and set sizes."""
-    batch: int = 640
-    """Sets in a gradient step."""
-    learning_rate: float = 2e-3
-    code_spread: float = 0.3
-    """Standard deviation of each feature of the finished code. Smaller codes make for gentler policies,
-    which pass on less noise: docs/reports/literal.md."""
-
-    def __post_init__(self) -> None:
-        """Refuse shapes and efforts that make no encoder."""
-        for name in ("latent", "points", "episodes", "sets", "instances", "passes", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.pooling not in ("max", "moments"):
-            raise ValueError(f"pooling must be 'max' or 'moments', got '{self.pooling}'")
-        if not self.set_sizes or min(self.set_sizes) < 1:
-            raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
-        if self.set_sizes != DEFAULT_SET_SIZES and max(self.set_sizes) > self.instances:
-            raise ValueError(
-                f"set_sizes must not exceed the {self.instances} instances a set, got {self.set_sizes}"
-            )
-        for name in ("widths", "decoder_widths"):
-            if min(getattr(self, name), default=1) < 1:
-                raise ValueError(f"{name} must be at least 1 each, got {getattr(self, name)}")
-        for name in ("unit", "learning_rate", "code_spread"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Set sizes of training: those of `set_sizes` that `instances` allows."""
-        return tuple(size for size in self.set_sizes if size <= self.instances)
-
+from dris.learning.config import EncoderConfig
 
 CHUNK = 6400
 """Instances whose features (64 and 128 numbers each) stay in a core's cache between the layers."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from dris.core.task import Task
 from dris.core.typed import differences, from_plain
 from dris.learning.checkpoint import CheckpointError, load_checkpoint, load_into
-from dris.learning.encoder import EncoderConfig
-from dris.learning.policy import Policy, PolicyConfig
+from dris.learning.config import EncoderConfig, PolicyConfig
+from dris.learning.policy import Policy
 
 
 def load_policy_for(file: Path, task: Task) -> Policy:

@@ -8,9 +8,8 @@ by the caller (`encoder="frozen"`), or belongs to the model and learns with it (
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 import torch
@@ -20,37 +19,8 @@ from torch import nn
 
 from dris.core.env import Observation
 from dris.core.task import Task
-from dris.learning.encoder import EncoderConfig, SetEncoder, code_size
-
-
-@dataclass(frozen=True)
-class PolicyConfig:
-    """Shape of actor and critic."""
-
-    encoder: Literal["frozen", "learned"] = "frozen"
-    """frozen: the pre-trained set encoder (DRIS); learned: end to end from the states (E2E)."""
-    visible: Literal["set", "first"] = "set"
-    """What the policy sees of a set: all of it, or, as a baseline, its first instance only; the reward
-    is the mean of the set either way."""
-    conditioning: Literal["film", "concat"] = "film"
-    """How the condition enters: FiLM as in the paper, or, as a baseline, beside the code."""
-    hidden: tuple[int, ...] = (128, 128)
-    film_width: int = 64
-    """Hidden units of lambda(u) and mu(u)."""
-    first_std: float = 0.3
-    """Standard deviation of the first actions."""
-
-    def __post_init__(self) -> None:
-        """Refuse shapes that make no network."""
-        for name, known in (("visible", ("set", "first")), ("conditioning", ("film", "concat"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
-        if not self.hidden or min(self.hidden) < 1 or self.film_width < 1:
-            raise ValueError(f"hidden and film_width must be positive, got {self.hidden}, {self.film_width}")
-        if self.encoder not in ("frozen", "learned"):
-            raise ValueError(f"encoder must be 'frozen' or 'learned', got '{self.encoder}'")
-        if not 0 < self.first_std < math.inf:
-            raise ValueError(f"first_std must be positive and finite, got {self.first_std}")
+from dris.learning.config import EncoderConfig, PolicyConfig
+from dris.learning.encoder import SetEncoder, code_size
 
 
 class FilmModel(MLPModel):

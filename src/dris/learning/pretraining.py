@@ -17,7 +17,8 @@ from dris.core.env import Env, EnvConfig
 from dris.core.rng import KeyedRng
 from dris.core.rollout import replay, rollout
 from dris.core.task import Task
-from dris.learning.encoder import EncoderConfig, SetEncoder
+from dris.learning.config import EncoderConfig
+from dris.learning.encoder import SetEncoder
 
 
 class SetAutoencoder(nn.Module):

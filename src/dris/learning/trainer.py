@@ -31,7 +31,7 @@ from dris.core.files import locked
 from dris.core.process import set_threads
 from dris.core.rollout import VALIDATION_SEED, run_episodes
 from dris.core.task import Task
-from dris.core.typed import from_plain, to_plain
+from dris.core.typed import to_plain
 from dris.learning.checkpoint import (
     DIVERGED,
     Checkpoint,
@@ -44,16 +44,8 @@ from dris.learning.checkpoint import (
     save_checkpoint,
 )
 from dris.learning.config import TrainConfig
-from dris.learning.encoder import EncoderConfig
+from dris.learning.encoder_stage import encoder_stage, load_encoder
 from dris.learning.policy import FilmModel, Policy
-from dris.learning.pretraining import (
-    Pretraining,
-    SetAutoencoder,
-    held_out_episode,
-    pretrain,
-    reconstruction_error,
-    report_sizes,
-)
 from dris.learning.run_folder import Metrics, check_same, claim_folder
 
 
@@ -108,7 +100,13 @@ class Trainer:
     def _stages(self, stages: tuple[str, ...]) -> Iterator[Progress]:
         try:
             if "encoder" in stages and self.config.policy.encoder == "frozen":
-                yield from self._encoder_stage()
+                source = self.config.encoder_from
+                if source is None and self.rank == 0:
+                    for reached in encoder_stage(self.make_task, self.config, self.folder):
+                        yield Progress("encoder", *reached)
+                if self.processes > 1:
+                    torch.distributed.barrier()
+                load_encoder(self.policy.encoder, self.config.encoder, source or self.folder)
             if "policy" in stages:
                 yield from self._policy_stage()
         except DivergedError as error:
@@ -126,59 +124,6 @@ class Trainer:
                 f"{steps} steps (sets x horizon) cannot be cut into {parts} mini-batches: ask for fewer, or "
                 "for more sets"
             )
-
-    def _encoder_stage(self) -> Iterator[Progress]:
-        source = self.config.encoder_from
-        file = self.folder / "encoder.safetensors" if source is None else source / "encoder.safetensors"
-        if source is None and not file.exists() and self.rank == 0:
-            yield from self._pretrain(file)
-        if self.processes > 1:
-            torch.distributed.barrier()
-        checkpoint = load_checkpoint(file, "encoder")
-        if from_plain(EncoderConfig, checkpoint.config["encoder"], str(file)) != self.config.encoder:
-            raise ValueError(
-                f"the encoder of {file.parent} was made with {checkpoint.config['encoder']}, this run "
-                f"asks for {self._stored_config['encoder']}: give the same values, or leave encoder_from out"
-            )
-        scale = self.policy.encoder.scale.clone()
-        load_into(self.policy.encoder, checkpoint.group("encoder"), str(file))
-        if not torch.equal(scale, self.policy.encoder.scale):
-            raise ValueError(
-                f"the encoder of {file.parent} is of a task with another noise_scale: take another"
-            )
-
-    def _pretrain(self, file: Path) -> Iterator[Progress]:
-        config, unfinished = self.config.encoder, self.folder / "pretraining.safetensors"
-        sets = held_out_episode(self.make_task, config, self.config.seed)[::8]
-        if config.pooling == "moments":  # nothing to learn
-            encoder, figures = self.policy.encoder, {}
-        else:
-            state = self._resume_pretraining(unfinished)
-            for reached in pretrain(self.make_task, config, self.config.seed, state):
-                yield Progress("encoder", reached.episode, config.episodes, {"chamfer": reached.loss})
-                if reached.episode % 5 == 0:
-                    tensors = named("model", reached.model.state_dict())
-                    tensors |= named("adam", adam_tensors(reached.optimizer))
-                    self._checkpoint(unfinished, "pretraining", tensors, {"episode": reached.episode})
-            error = reconstruction_error(reached.model, sets)
-            encoder, figures = reached.model.encoder, {str(n): value for n, value in error.items()}
-        encoder.standardise(sets, report_sizes(sets))
-        tensors = named("encoder", encoder.state_dict())
-        self._checkpoint(file, "encoder", tensors, {"held_out_chamfer": figures})
-        unfinished.unlink(missing_ok=True)
-
-    def _resume_pretraining(self, file: Path) -> Pretraining | None:
-        if not file.exists():
-            return None
-        saved = load_checkpoint(file, "pretraining")
-        model = SetAutoencoder(len(self.task.state_names), self.task.noise_scale, self.config.encoder)
-        load_into(model, saved.group("model"), str(file))
-        optimizer = torch.optim.Adam(model.parameters())
-        load_adam(optimizer, saved.group("adam"))
-        return Pretraining(model, optimizer, saved.progress["episode"], 0.0)
-
-    def _checkpoint(self, file: Path, kind: str, tensors: dict[str, torch.Tensor], progress: dict) -> None:
-        save_checkpoint(file, Checkpoint(kind, tensors, self._stored_config, progress))
 
     def _policy_stage(self) -> Iterator[Progress]:
         config = self.config
@@ -334,7 +279,9 @@ class Trainer:
         progress = {"iteration": done, "best": self.best, "seconds": self.seconds, "world": self._world()}
         if done == self.config.iterations:  # first: a run whose last checkpoint is there has its policy
             self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
-        self._checkpoint(self.folder / "last.safetensors", "training", tensors, progress)
+        save_checkpoint(
+            self.folder / "last.safetensors", Checkpoint("training", tensors, self._stored_config, progress)
+        )
 
     def _world(self) -> dict[str, Any]:
         """What a run depends on besides its configuration; to go on, it must be the same."""

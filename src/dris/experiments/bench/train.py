@@ -11,8 +11,7 @@ from typing import Any
 
 from dris.catching.task import CatchingTask
 from dris.learning.checkpoint import load_checkpoint, load_into
-from dris.learning.config import TrainConfig
-from dris.learning.encoder import EncoderConfig
+from dris.learning.config import EncoderConfig, TrainConfig
 from dris.learning.trainer import Trainer
 
 RECIPE_ITERATIONS = 1000
