@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dris.experiments.study.claims import CLAIMS, SURE, Answer, Claim, answers, summary
+from dris.experiments.study.claims import ALPHA, CLAIMS, Answer, Claim, answers, summary
 from dris.experiments.study.distance import published
 from dris.experiments.study.results import Results, title_of
 
@@ -31,7 +31,7 @@ def claims_part(asked: Asked, paper: dict[str, Any]) -> list[str]:
         "<p>Success is an average over the claim's conditions. The probability that a run of A beats a run "
         "of B is, too, with its 95 % bootstrap interval, and small below it for each condition; a half means "
         "no difference. p is that of Mann and Whitney's exact test on the runs' averages, two-sided; seen: p "
-        f"is at most {SURE}, which three runs against three, or one against five, cannot reach: those claims "
+        f"is at most {ALPHA}, which three runs against three, or one against five, cannot reach: those claims "
         f"are described, not decided. {_false_discoveries(asked)} DRIS runs of one seed share throws and "
         "encoder, which the test does not use.</p>",
         _table(asked, measures, paper),
@@ -102,9 +102,9 @@ def _false_discoveries(asked: Asked) -> str:
     p = [answer.p for _, found in asked for pairs in found.values() for answer in pairs]
     if not p:
         return ""
-    remain = int((false_discovery_control(p) <= SURE).sum())
+    remain = int((false_discovery_control(p) <= ALPHA).sum())
     return (
-        f"Of {len(p)} tests {sum(value <= SURE for value in p)} are below that, {remain} also after "
+        f"Of {len(p)} tests {sum(value <= ALPHA for value in p)} are below that, {remain} also after "
         "Benjamini and Hochberg's correction for their number."
     )
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from dris.core.files import read_json
-from dris.evaluation.statistics import better, interval, iqm
+from dris.evaluation.statistics import bootstrap_interval, iqm, probability_of_improvement
 
 NOISE = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
 FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
@@ -121,7 +121,7 @@ class Results:
         groups = [[self.scores(preset, m, c, key) for c in conditions] for m in (first, second)]
         if not all(row for group in groups for row in group):
             return None
-        return better(*groups), *interval(better, *groups)
+        return probability_of_improvement(*groups), *bootstrap_interval(probability_of_improvement, *groups)
 
 
 def title_of(measure: str) -> str:
@@ -133,7 +133,7 @@ def estimate(values: list[float]) -> Estimate | None:
     """Average over seeds; None if there are no values."""
     if not values:
         return None
-    return Estimate(iqm([values]), *interval(iqm, [values]), seeds=len(values))
+    return Estimate(iqm([values]), *bootstrap_interval(iqm, [values]), seeds=len(values))
 
 
 def makespan(seconds: list[float], cores: int) -> float:
