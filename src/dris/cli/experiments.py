@@ -11,7 +11,6 @@ import tyro
 from dris.core import validation
 from dris.core.files import read_json, to_json, write_atomically
 from dris.core.process import draw_without_screen
-from dris.evaluation.registry import glossary
 from dris.experiments.trials.config import TrialsConfig
 
 PAPER_TRIALS = TrialsConfig()
@@ -171,19 +170,8 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     """
     validation.check_folder(folder)
     validation.check_out(out)
-    from dris.experiments.study.published import load_published
-    from dris.report.run_page import report_run
-    from dris.report.study_page import report_study
-    from dris.report.theory_page import report_theory
-    from dris.report.trials_page import report_trials
+    from dris.report.pages import report_folder
 
-    if any("trials" in read_json(file, (dict, list)) for file in folder.glob("*.json")):
-        page = report_trials(folder, out or folder, load_published())
-    elif (folder / "theory.json").exists():
-        page = report_theory(folder, out or folder, folder.parent / "paper")
-    elif (folder / "study.json").exists():
-        page = report_study(folder, out or folder, load_published())
-    else:
-        page = report_run(folder, out or folder, glossary)
+    page = report_folder(folder, out or folder)
     print(f"page     {page}")
     return 0

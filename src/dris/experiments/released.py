@@ -9,6 +9,7 @@ import tyro
 
 from dris.core import validation
 from dris.core.files import to_json, write_atomically
+from dris.core.schema import header
 from dris.evaluation.registry import in_words
 from dris.experiments.worlds import World, check_world, score_in
 
@@ -63,7 +64,8 @@ def released(
             print(f"{world:<10} {condition:<12} {in_words(row)}", flush=True)
     print(table(rows, published))
     if json_file is not None:
-        write_atomically(json_file, to_json({"paper_dris_200": published, "rows": rows}))
+        found = header("outside") | {"paper_dris_200": published, "rows": rows}
+        write_atomically(json_file, to_json(found))
     return 0
 
 

@@ -158,7 +158,7 @@ def answers(results: Results, claim: Claim, key: str = "success") -> list[Answer
     """What the runs say of each pair that has any, by a measure of success."""
     found, preset = [], claim.preset
     for pair in claim.pairs:
-        chance = results.better(preset, *pair, list(claim.conditions), key)
+        chance = results.improvement(preset, *pair, list(claim.conditions), key)
         if chance is None:
             continue
         first, second = (results.run_means(preset, method, claim.conditions, key) for method in pair)
@@ -174,15 +174,12 @@ def answers(results: Results, claim: Claim, key: str = "success") -> list[Answer
     return found
 
 
-def summary(found: list[Answer]) -> str:
-    """The pairs by verdict, in a line; the better one first where the reverse is seen."""
+def summary(found: list[Answer]) -> dict[str, str]:
+    """Pairs by verdict; the better one first where the reverse is seen."""
     by_verdict: dict[str, list[str]] = {}
     for answer in found:
         pair = (answer.first, answer.second)
         better_first = pair[::-1] if answer.verdict == "the reverse is seen" else pair
         but = f" (not under {', '.join(answer.against)})" if answer.against else ""
         by_verdict.setdefault(answer.verdict, []).append(" over ".join(better_first) + but)
-    return (
-        "; ".join(f"<b>{verdict}</b>: {', '.join(pairs)}" for verdict, pairs in by_verdict.items())
-        or "missing"
-    )
+    return {verdict: ", ".join(pairs) for verdict, pairs in by_verdict.items()}

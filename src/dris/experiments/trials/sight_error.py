@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dris.core.files import to_json, write_atomically
+from dris.core.schema import header
 from dris.experiments.trials.config import TRIALS_SEED
 from dris.lab.camera_observer import CameraSight, SightConfig
 from dris.lab.launch import RAMP_RADII, Launch, Ramp
@@ -125,7 +126,7 @@ def main() -> None:
     rows = measure(arguments.launches)
     if arguments.json is not None:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(arguments.json, to_json({"sightings": rows}))
+        write_atomically(arguments.json, to_json(header("sightings") | {"sightings": rows}))
 
 
 if __name__ == "__main__":
