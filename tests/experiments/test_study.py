@@ -178,8 +178,7 @@ def test_the_page_follows_the_files(tmp_path):
     # While training on, every run loses a tenth.
     assert (
         "<td>dris-10</td><td>0.85 <small>[0.85, 0.85]</small></td><td>0.75 <small>[0.75, 0.75]</small></td>"
-        "<td>-0.10"
-        in page
+        "<td>-0.10" in page
     )
     write_study(tmp_path / "a", {("e2e", 0): 0.51})
     assert "0.42 <small>[0.33, 0.51]" in report_study(tmp_path / "a", tmp_path / "out", {}).read_text()

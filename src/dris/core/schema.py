@@ -44,13 +44,12 @@ def header(kind: str) -> dict[str, Any]:
 
 def kind_of(file: Path) -> str:
     """What a JSON file holds, or nothing if it does not say so: a list of scores, a run's configuration."""
+    if file.name in ("study.json", "theory.json"):
+        return file.stem
     found = read_json(file, (dict, list))
     if isinstance(found, list):
         return ""
-    by_place = "trials" if found.keys() >= {"trials", "config"} else ""
-    if file.name in ("study.json", "theory.json"):
-        by_place = file.stem
-    return str(found.get("kind", by_place))
+    return str(found.get("kind", "trials" if found.keys() >= {"trials", "config"} else ""))
 
 
 def read_as(file: Path, of: type[T], kind: str = "") -> T:
@@ -95,6 +94,7 @@ def check_row(row: Mapping[str, Any], where: str, needed: Iterable[str] = ()) ->
     Raises:
         ValueError: The message names the column.
     """
+    typed(row, dict, where)
     missing = [name for name in needed if name not in row]
     if missing:
         raise ValueError(f"{where}: there is no {', '.join(missing)}")

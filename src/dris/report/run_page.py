@@ -49,13 +49,15 @@ def report_run(
     """
     missing = [n for n in ("config.json", "metrics.jsonl", "versions.json") if not (folder / n).exists()]
     if missing:
+        others = ", ".join(file.name for file in sorted(folder.glob("*.json"))[:3])
         raise ValueError(
             f"{folder} holds neither a run (it has no {', '.join(missing)}) nor a study's results or trials"
+            + (f", but {others}" if others else "")
         )
     config = read_as(folder / "config.json", _Config)
     metrics = read_metrics(folder / "metrics.jsonl")
     if not metrics:
-        raise ValueError(f"the run in {folder} has not finished an iteration yet: nothing to report")
+        raise ValueError(f"the run in {folder} has not finished an iteration yet: metrics.jsonl is empty")
     for number, row in enumerate(metrics, start=1):
         check_row(row, f"{folder / 'metrics.jsonl'}: line {number}", ("iteration", "reward"))
     rows = read_as(folder / "scores.json", list[dict[str, Any]]) if (folder / "scores.json").exists() else []

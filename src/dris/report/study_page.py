@@ -27,6 +27,7 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -
             it published.
     """
     results, paper = load_results(folder), load_published() if paper is None else paper
+    found = distances(results, paper, outside_file(folder))
     first = RELEASED if RELEASED in results.presets() else results.presets()[0]
     presets = [first, *(preset for preset in results.presets() if preset != first)]
     files = {"claims.png": figures.claims(results, first, paper)}
@@ -36,7 +37,7 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -
     return write_page(
         out, "study.html", files,
         results=results, paper=paper, presets=presets, study=StudyTables(results),
-        distances=distances(results, paper, outside_file(folder)), five=FIVE, alpha=ALPHA,
+        distances=found, five=FIVE, alpha=ALPHA,
         makespan=makespan, title_of=title_of, theirs=theirs, false_discoveries=false_discoveries,
         asked=ask(results, presets[:1]), asked_literally=ask(results, presets[1:]), distance_of=MEASURES,
     )  # fmt: skip

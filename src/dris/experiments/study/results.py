@@ -69,7 +69,7 @@ class Cell(Struct, frozen=True):
     seconds: Positive | None
     """Of training; None if the run was interrupted before times were kept."""
     peak_memory_mb: Positive
-    scores: dict[str, dict[str, Any]]
+    scores: dict[str, Any]
     """Of the final policy, by condition."""
     curve: list[dict[str, Any]]
     """Scores while it trained, as `condition/figure`."""
