@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from dris.evaluation.statistics import better, exact_p, interval, iqm, wilson
+from dris.evaluation.statistics import (
+    bootstrap_interval,
+    iqm,
+    mann_whitney_p,
+    probability_of_improvement,
+    wilson,
+)
 
 
 def test_wilson_by_hand():
@@ -20,9 +26,9 @@ def test_the_interquartile_mean_is_that_of_the_middle_half():
 
 
 def test_probability_of_improvement_counts_pairs():
-    assert better([[3.0, 4.0]], [[1.0, 2.0]]) == 1.0
-    assert better([[1.0, 3.0]], [[2.0, 3.0]]) == (0 + 0 + 1 + 0.5) / 4
-    assert better([[1.0], [0.0]], [[0.0], [1.0]]) == 0.5
+    assert probability_of_improvement([[3.0, 4.0]], [[1.0, 2.0]]) == 1.0
+    assert probability_of_improvement([[1.0, 3.0]], [[2.0, 3.0]]) == (0 + 0 + 1 + 0.5) / 4
+    assert probability_of_improvement([[1.0], [0.0]], [[0.0], [1.0]]) == 0.5
 
 
 def test_averages_and_comparisons_agree_with_scipy():
@@ -32,20 +38,22 @@ def test_averages_and_comparisons_agree_with_scipy():
     for size in (3, 4, 5, 8, 13):
         a, b = generator.integers(0, 6, size) / 5, generator.integers(0, 6, size + 1) / 5
         assert iqm([a]) == pytest.approx(trim_mean(a, 0.25))
-        assert better([a], [b]) == pytest.approx(mannwhitneyu(a, b).statistic / (len(a) * len(b)))
+        assert probability_of_improvement([a], [b]) == pytest.approx(
+            mannwhitneyu(a, b).statistic / (len(a) * len(b))
+        )
 
 
 def test_the_exact_p_by_hand_and_by_scipy():
     from scipy.stats import mannwhitneyu
 
-    assert exact_p([3.0, 4.0, 5.0], [0.0, 1.0, 2.0]) == pytest.approx(2 / 20)
-    assert exact_p([1.0], [0.0, 0.0, 2.0, 2.0]) == 1.0
+    assert mann_whitney_p([3.0, 4.0, 5.0], [0.0, 1.0, 2.0]) == pytest.approx(2 / 20)
+    assert mann_whitney_p([1.0], [0.0, 0.0, 2.0, 2.0]) == 1.0
     # One of two values is tied with the other group's: of six ways to deal 0, 1, 1, 2 four are as uneven.
-    assert exact_p([1.0, 2.0], [0.0, 1.0]) == pytest.approx(4 / 6)
+    assert mann_whitney_p([1.0, 2.0], [0.0, 1.0]) == pytest.approx(4 / 6)
     generator = np.random.default_rng(1)
     for sizes in ((5, 5), (5, 3), (4, 4)):
         a, b = (generator.normal(k, 1.0, n) for k, n in enumerate(sizes))
-        assert exact_p(a, b) == pytest.approx(mannwhitneyu(a, b, method="exact").pvalue)
+        assert mann_whitney_p(a, b) == pytest.approx(mannwhitneyu(a, b, method="exact").pvalue)
 
 
 def test_the_scores_of_a_seed_stay_together():
@@ -53,13 +61,13 @@ def test_the_scores_of_a_seed_stay_together():
     # three draws lose with probability 1/27, so the interval reaches 0; apart it would be 1/27^2 and not.
     wins = [[1.0, 1.0, 0.0]] * 2
     rivals = [[0.5]] * 2
-    assert interval(better, wins, rivals) == (0.0, 1.0)
+    assert bootstrap_interval(probability_of_improvement, wins, rivals) == (0.0, 1.0)
 
 
 def test_the_bootstrap_draws_within_conditions():
     # One seed in each condition: nothing to draw, so the interval is the value.
-    assert interval(iqm, [[0.2], [0.4]]) == pytest.approx((0.3, 0.3))
-    low, high = interval(iqm, [[0.0, 1.0] * 50])
+    assert bootstrap_interval(iqm, [[0.2], [0.4]]) == pytest.approx((0.3, 0.3))
+    low, high = bootstrap_interval(iqm, [[0.0, 1.0] * 50])
     # The interquartile mean of a hundred coins; wide, around a half, and the same every time.
-    assert low < 0.5 < high and (low, high) == interval(iqm, [[0.0, 1.0] * 50])
-    assert interval(better, [[2.0, 3.0]], [[0.0, 1.0]]) == (1.0, 1.0)
+    assert low < 0.5 < high and (low, high) == bootstrap_interval(iqm, [[0.0, 1.0] * 50])
+    assert bootstrap_interval(probability_of_improvement, [[2.0, 3.0]], [[0.0, 1.0]]) == (1.0, 1.0)

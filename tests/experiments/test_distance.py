@@ -8,7 +8,7 @@ import pytest
 from dris.cli.main import study
 from dris.experiments.study.distance import distance, distances, outside_distance, published
 from dris.experiments.study.published import load_published
-from dris.experiments.study.results import FIVE, NOISE, Results
+from dris.experiments.study.results import FIVE, NOISE, Cell, Plan, PlannedRun, Results, Size, Stamp
 
 CONDITIONS = (*NOISE, "execution", "restitution")
 
@@ -16,9 +16,13 @@ CONDITIONS = (*NOISE, "execution", "restitution")
 def results(success, reward, measures=("success", "success_0.2"), methods=FIVE):
     """One run of each method that scores the same everywhere."""
     scores = {c: {**dict.fromkeys(measures, success), "reward": reward} for c in CONDITIONS}
-    jobs = [{"preset": "released", "method": method, "seed": 0} for method in methods]
-    cells = {("released", method): [{"scores": scores}] for method in methods}
-    return Results({"jobs": jobs, "conditions": CONDITIONS}, cells, [])
+    plan = Plan("", [PlannedRun(method, "released", 0) for method in methods], list(CONDITIONS), 100, 1)
+    cells = {("released", method): [cell(method, scores)] for method in methods}
+    return Results(plan, cells, [])
+
+
+def cell(method, scores):
+    return Cell(method, "released", 0, Stamp(Size(128, 1000)), None, 1.0, scores, [])
 
 
 def flat(value):
@@ -37,10 +41,9 @@ def test_a_constant_miss_is_the_distance_and_no_difference():
 
 def test_one_condition_that_misses_counts_as_one_of_35():
     ours = results(0.5, 0.5)
-    ours.cells["released", "dris-10"][0]["scores"] = {
-        **{c: {"success": 0.5, "reward": 0.5} for c in CONDITIONS},
-        "execution": {"success": 1.0, "reward": 0.5},
-    }
+    scores = {c: {"success": 0.5, "reward": 0.5} for c in CONDITIONS}
+    scores["execution"] = {"success": 1.0, "reward": 0.5}
+    ours.cells["released", "dris-10"] = [cell("dris-10", scores)]
     found = distance(ours, flat(0.5), "released")
     assert found["success_rms"] == pytest.approx(math.sqrt(0.25 / 35))
     assert found["success_difference_rms"] == pytest.approx(math.sqrt(0.25 / 28))

@@ -16,7 +16,7 @@ from dris.experiments.study.theory import (
     local_cost,
     propagation,
 )
-from dris.report.theory_page import report_theory, sentences
+from dris.report.theory_page import report_theory
 
 SMALL = TheoryConfig(sets=6)
 
@@ -72,7 +72,7 @@ def made_up() -> dict:
     return {
         "config": {"policy": "dris-50", "sets": 8, "seed": 1, "std": 0.1},
         "propagation": {"largest_difference": 0.0, "instances": 20},
-        "gradient": {"sizes": SIZES, "variance": falling, "seen": falling, "rho": 0.25, "power": 1.0, "falling": falling[:-1], "fitted": falling[:-1]},
+        "gradient": {"sizes": SIZES, "variance": falling, "seen": list(falling), "rho": 0.25, "power": 1.0, "falling": falling[:-1], "fitted": falling[:-1]},
         "local_cost": {
             "sizes": SIZES, "noise": falling, "signal": [0.5] * 8, "signal_spread": [0.1] * 8, "power": -0.5,
             "convex": 1.0, "step": 8, "true": 0.5,
@@ -82,9 +82,21 @@ def made_up() -> dict:
 
 
 def test_the_page_says_what_was_found(tmp_path):
-    (tmp_path / "theory.json").write_text(json.dumps(made_up()))
-    page = report_theory(tmp_path, tmp_path / "out", tmp_path / "nowhere").read_text()
-    assert "rho = 0.25" in page and "As predicted." in page and (tmp_path / "out" / "theory.png").exists()
+    file = tmp_path / "theory.json"
+    file.write_text(json.dumps(made_up()))
+    page = report_theory(tmp_path, tmp_path / "out").read_text()
+    assert "rho = 0.25" in page and "As predicted." in page
+    assert (tmp_path / "out" / "theory-gradient.png").stat().st_size > 5000
     other = made_up()
     other["propagation"]["largest_difference"] = 1e-3
-    assert "Not as predicted." in dict(sentences(other, {}))["Particles are propagated exactly"]
+    file.write_text(json.dumps(other))
+    assert "Seen: 0.001 in every state" in report_theory(tmp_path, tmp_path / "out").read_text()
+    assert "Not as predicted." in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_lists_of_unequal_length_are_refused_by_name(tmp_path):
+    other = made_up()
+    other["gradient"]["seen"].pop()
+    (tmp_path / "theory.json").write_text(json.dumps(other))
+    with pytest.raises(ValueError, match="theory.json: gradient: seen: 7 values for 8 sizes"):
+        report_theory(tmp_path, tmp_path / "out")

@@ -11,6 +11,7 @@ import tyro
 from dris.core import validation
 from dris.core.files import read_json, to_json, write_atomically
 from dris.core.process import draw_without_screen
+from dris.core.schema import header
 from dris.experiments import World
 from dris.experiments.trials.config import TrialsConfig
 
@@ -201,7 +202,9 @@ def released(
         print(f"{row['world']:<10} {row['condition']:<12} {in_words(row)}", flush=True)
     print(table(rows, published_row()))
     if json_file is not None:
-        write_atomically(json_file, to_json({"paper_dris_200": published_row(), "rows": rows}))
+        write_atomically(
+            json_file, to_json(header("outside") | {"paper_dris_200": published_row(), "rows": rows})
+        )
     return 0
 
 
@@ -215,30 +218,8 @@ def report(folder: tyro.conf.Positional[Path], out: Path | None = None) -> int:
     """
     validation.check_folder(folder)
     validation.check_out(out)
-    from dris.experiments.study.published import load_published
-    from dris.report.run_page import report_run
-    from dris.report.study_page import report_study
-    from dris.report.theory_page import report_theory
-    from dris.report.trials_page import report_trials
+    from dris.report.pages import report_folder
 
-    if any("trials" in read_json(file, (dict, list)) for file in folder.glob("*.json")):
-        page = report_trials(folder, out or folder, load_published())
-    elif (folder / "theory.json").exists():
-        page = report_theory(folder, out or folder, folder.parent / "paper")
-    elif (folder / "study.json").exists():
-        page = report_study(folder, out or folder, load_published())
-    else:
-        page = report_run(folder, out or folder, _glossary)
+    page = report_folder(folder, out or folder)
     print(f"page     {page}")
     return 0
-
-
-def _glossary(task: str) -> dict[str, str]:
-    """What the words of a task's tables mean; nothing if the task cannot be had here."""
-    from dris.evaluation.registry import find_task
-    from dris.evaluation.scores import glossary
-
-    try:
-        return glossary(find_task(task))
-    except ValueError:
-        return {}

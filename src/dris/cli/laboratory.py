@@ -12,6 +12,7 @@ import tyro
 from dris.core import validation
 from dris.core.files import to_json, write_atomically
 from dris.core.process import draw_without_screen
+from dris.core.schema import header
 
 
 def lab(
@@ -43,7 +44,7 @@ def lab(
     }
     rows = measures[what]()
     if json_file is not None:
-        write_atomically(json_file, to_json({"kind": f"lab-{what}", "schema": 1, "rows": rows}))
+        write_atomically(json_file, to_json(header(f"lab-{what}") | {"rows": rows}))
     return 0
 
 

@@ -62,7 +62,7 @@ def read_json(file: Path, of: type | tuple[type, ...] = dict) -> Any:
     """
     try:
         found = json.loads(file.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not JSON ({error}): mend it, or move it away") from error
     if not isinstance(found, of):
         raise ValueError(f"{file} holds JSON of another kind than is expected here: move it away")

@@ -8,7 +8,7 @@ from typing import Any
 from dris.core.conditions import Condition, find_condition
 from dris.core.rollout import EVALUATION_SEED, Score, run_episodes
 from dris.core.task import Task
-from dris.evaluation.registry import PolicyHandle, find_policy
+from dris.evaluation.registry import PolicyHandle, find_policy, find_task
 from dris.evaluation.statistics import wilson
 
 WORST_CASE = "worst-case"
@@ -91,12 +91,17 @@ def in_words(row: dict[str, Any]) -> str:
     return "  ".join((*parts, f"at {where}") if where else parts)
 
 
-def glossary(task: type[Task]) -> dict[str, str]:
-    """What success and the names of policies mean on a task, by their own first lines."""
+def glossary(task: str) -> dict[str, str]:
+    """What success and the names of policies mean on a task by its name; nothing if it cannot be had here."""
+    try:
+        found = find_task(task)
+    except ValueError:
+        return {}
 
     def first_line(thing: object) -> str:
         return (thing.__doc__ or "").split("\n")[0].removesuffix(".").removesuffix(" [B, N]")
 
-    meant = {"success": first_line(task.success)}
-    meant |= {name: first_line(agent) for name, agent in task.baselines().items()}
-    return meant | dict.fromkeys(task.policies(), "ships with the package: docs/reports/policies.md")
+    meant = {"success": first_line(found.success)}
+    meant |= {name: first_line(agent) for name, agent in found.baselines().items()}
+    meant |= dict.fromkeys(found.policies(), "ships with the package: docs/reports/policies.md")
+    return {name: words for name, words in meant.items() if words}

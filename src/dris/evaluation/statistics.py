@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 RESAMPLES = 2000
 
@@ -18,26 +20,27 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def iqm(scores: Sequence[Sequence[float]]) -> float:
-    """Interquartile mean of scores [conditions][seeds], all in one pot: the average of the middle half."""
-    every = np.sort(np.concatenate([np.asarray(row, float) for row in scores]))
-    cut = len(every) // 4
-    return float(every[cut : len(every) - cut].mean())
+def iqm(scores: ArrayLike) -> Any:
+    """Interquartile mean of scores [..., conditions, seeds], all in one pot: the mean of the middle half.
+
+    SciPy's trim_mean is the same but for the order of its sum; sorted, the last bit does not depend on it.
+    """
+    every = np.asarray(scores, float)
+    every = np.sort(every.reshape(*every.shape[:-2], -1))
+    cut = every.shape[-1] // 4
+    return every[..., cut : every.shape[-1] - cut].mean(axis=-1)
 
 
-def better(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> float:
+def probability_of_improvement(first: ArrayLike, second: ArrayLike) -> Any:
     """Probability that a run of the first method beats one of the second, averaged over conditions.
 
-    Scores are [conditions][seeds]; ties count half (Mann and Whitney's U over the number of pairs).
+    Scores are [..., conditions, seeds]; ties count half (Mann and Whitney's U over the number of pairs).
     """
-    shares = []
-    for a, b in zip(first, second, strict=True):
-        ours, theirs = np.asarray(a)[:, None], np.asarray(b)[None]
-        shares.append(np.mean((ours > theirs) + 0.5 * (ours == theirs)))
-    return float(np.mean(shares))
+    ours, theirs = np.asarray(first, float)[..., :, None], np.asarray(second, float)[..., None, :]
+    return ((ours > theirs) + 0.5 * (ours == theirs)).mean(axis=(-2, -1)).mean(axis=-1)
 
 
-def exact_p(first: Sequence[float], second: Sequence[float]) -> float:
+def mann_whitney_p(first: Sequence[float], second: Sequence[float]) -> float:
     """Two-sided p of Mann and Whitney's test, by all ways to deal the values to two groups of these sizes.
 
     SciPy's exact method is wrong with ties, and its permutations refuse a group of one run.
@@ -54,8 +57,8 @@ def exact_p(first: Sequence[float], second: Sequence[float]) -> float:
     return float(np.mean([excess(g) >= seen - 1e-9 for g in combinations(everyone, len(first))]))
 
 
-def interval(
-    statistic: Callable[..., float], *groups: Sequence[Sequence[float]], seed: int = 0
+def bootstrap_interval(
+    statistic: Callable[..., Any], *groups: ArrayLike, seed: int = 0
 ) -> tuple[float, float]:
     """95 % interval by stratified bootstrap: seeds are drawn again within each method.
 
@@ -63,15 +66,15 @@ def interval(
     With fewer than five seeds the interval of an average is their range.
 
     Args:
-        statistic: A function of as many groups as are given.
-        groups: Scores [conditions][seeds] of one method each.
-        seed: Of the rng.
+        statistic: A function of as many groups as are given, each with resamples as its first axis.
+        groups: Scores [conditions, seeds] of one method each.
+        seed: Of the draws.
     """
     generator = np.random.default_rng(seed)
     tables = [np.asarray(group, float) for group in groups]
-    values = []
-    for _ in range(RESAMPLES):
-        drawn = (generator.integers(0, table.shape[1], table.shape[1]) for table in tables)
-        values.append(statistic(*(table[:, d] for table, d in zip(tables, drawn, strict=True))))
-    low, high = np.quantile(values, (0.025, 0.975))
+    sizes = [table.shape[1] for table in tables]
+    drawn = generator.integers(0, np.repeat(sizes, sizes), (RESAMPLES, sum(sizes)))
+    chosen = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)  # a group each: [resamples, seeds]
+    samples = [np.moveaxis(table[:, rows], 1, 0) for table, rows in zip(tables, chosen, strict=True)]
+    low, high = np.quantile(statistic(*samples), (0.025, 0.975))
     return float(low), float(high)

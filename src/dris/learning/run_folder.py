@@ -82,7 +82,7 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
             rows.append(json.loads(line))
             if not isinstance(rows[-1]["iteration"], int):
                 raise TypeError("iteration is not a number")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{file} is damaged in line {number}: delete the line to go on") from error
     return rows
 

@@ -2,124 +2,145 @@
 
 from __future__ import annotations
 
-import html
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dris.core.files import write_atomically
-from dris.experiments.study.distance import MEASURES, distances, outside_file
-from dris.experiments.study.results import Results, estimate, load_results, title_of
-from dris.report.claims_page import ask, claims_part
-from dris.report.preset_page import cost_part, preset_part
-from dris.report.run_page import STYLE
-from dris.report.study_figures import claims_figure
+from dris.experiments.study.claims import ALPHA, CLAIMS, Answer, Claim, answers, summary
+from dris.experiments.study.distance import MEASURES, PUBLISHED, distances, outside_file, published
+from dris.experiments.study.published import load_published
+from dris.experiments.study.results import FIVE, Estimate, Results, estimate, load_results, makespan, title_of
+from dris.report import figures
+from dris.report.html import write_page
 
 RELEASED = "released"
 """The preset behind the paper's figures; the page leads with it."""
 
 
-def report_study(folder: Path, out: Path, paper: dict[str, Any]) -> Path:
+def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -> Path:
     """Write `out/index.html`, its figures and `table.md` about the study in `folder`; returns the page.
 
     Args:
         folder: Of the results; nothing else is read.
         out: Folder to write to.
-        paper: The paper's own values, by "success" or "reward", method and condition.
+        paper: The paper's own values, by "success" or "reward", method and condition; by default those that
+            it published.
     """
-    results = load_results(folder)
-    out.mkdir(parents=True, exist_ok=True)
+    results, paper = load_results(folder), load_published() if paper is None else paper
+    found = distances(results, paper, outside_file(folder))
     first = RELEASED if RELEASED in results.presets() else results.presets()[0]
-    literal = tuple(preset for preset in results.presets() if preset != first)
-    claims_figure(results, first, paper, out / "claims.png")
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>DRIS: {results.description['name']}</title>"
-        f"<style>{STYLE} body {{ max-width: 84rem; }} .paper {{ color: #7a5b00; }} "
-        ".claims td + td { white-space: nowrap; } .claims td:first-child { min-width: 14rem; } "
-        ".wide { overflow-x: auto; } .claims td.verdict { white-space: normal; min-width: 7rem; }"
-        "</style>",
-        "<h1>The paper's simulation section, rerun</h1>",
-        "<figure><img src='claims.png' alt='the claims, in a picture'><figcaption>The paper's claims in a "
-        f"picture, preset <code>{first}</code>: ours filled, the paper's hollow.</figcaption></figure>",
-        _introduction(results),
-        "<h2>The paper's claims</h2>",
-        *claims_part(ask(results, (first,)), paper),
-        *_distance_part(results, paper, outside_file(folder)),
-        "<h2>All figures</h2>",
-        *preset_part(results, first, paper, out),
-    ]
-    if literal:
-        parts += [
-            f"<h2>The text taken literally</h2><p>{LITERAL}</p>",
-            *claims_part(ask(results, literal), {}),
-        ]
-        for preset in literal:
-            parts += preset_part(results, preset, paper if preset == "paper" else {}, out)
-    parts += cost_part(results, paper, first)
-    if results.missing:
-        names = ", ".join(html.escape(name) for name in results.missing)
-        parts += [f"<h2>Missing</h2><p>{len(results.missing)} runs have no result yet: {names}.</p>"]
-    parts.append("</html>")
-    write_atomically(out / "table.md", markdown_table(results, paper, first).encode())
-    write_atomically(out / "index.html", ("\n".join(parts) + "\n").encode())
-    return out / "index.html"
+    presets = [first, *(preset for preset in results.presets() if preset != first)]
+    files = {"claims.png": figures.claims(results, first, paper)}
+    for preset in presets:
+        files |= figures.of_preset(results, preset, paper if preset in (first, "paper") else {})
+    files["table.md"] = markdown_table(results, paper, first).encode()
+    return write_page(
+        out, "study.html", files,
+        results=results, paper=paper, presets=presets, study=StudyTables(results),
+        distances=found, five=FIVE, alpha=ALPHA,
+        makespan=makespan, title_of=title_of, theirs=theirs, false_discoveries=false_discoveries,
+        asked=ask(results, presets[:1]), asked_literally=ask(results, presets[1:]), distance_of=MEASURES,
+    )  # fmt: skip
 
 
-LITERAL = (
-    "The robot starts at home with a level gripper and stiff gains and has 0.1 s to get to the ball. This is "
-    "the older study, of the same recipe. Contact under <code>paper</code> follows the paper's simulator as "
-    "far as it is known; under <code>exact</code> balls bounce and rub as their numbers say. The recipe was "
-    "tuned on dris-10 with training seed 0, not on E2E; claims, test and the aim of the ramps were revised "
-    "when the scores of 20 of its runs had been seen, the tables' arrangement at 40 (docs/reports/study.md)."
-)
+@dataclass(frozen=True)
+class Asked:
+    """A claim, and what the runs answer by every measure of success that they have."""
+
+    claim: Claim
+    found: dict[str, list[Answer]]
+
+    @property
+    def short(self) -> dict[str, dict[str, str]]:
+        """Pairs by verdict by measure; under "" if all measures agree."""
+        # Ramps have one measure: to be on the plate after ten seconds.
+        told = {title_of(measure): summary(pairs) for measure, pairs in self.found.items() if pairs}
+        alike = all(words == next(iter(told.values())) for words in told.values())
+        return {"": next(iter(told.values()), {})} if alike else told
+
+    def rows(self, measures: list[str]) -> list[tuple[tuple[str, str], list[Answer | None]]]:
+        """Pairs that have answers, with those by measure."""
+        table = []
+        for pair in self.claim.pairs:
+            by_pair = [
+                next((a for a in self.found.get(measure, []) if (a.first, a.second) == pair), None)
+                for measure in measures
+            ]
+            if any(by_pair):
+                table.append((pair, by_pair))
+        return table
 
 
-def _introduction(results: Results) -> str:
-    plan = results.description
-    sizes: dict[str, list[str]] = {}
-    for (_, method), cells in results.cells.items():
-        config = cells[0]["stamp"]["config"]
-        size = f"{config['sets']} sets, {config['iterations']} iterations of one episode each"
-        if method not in sizes.setdefault(size, []):
-            sizes[size].append(method)
-    most = max(sizes, key=lambda size: len(sizes[size]), default="")
-    other = "".join(f"; {', '.join(methods)}: {size}" for size, methods in sizes.items() if size != most)
-    size = f" Every run: {most}{other}." if sizes else ""
-    return (
-        f"<p>{sum(map(len, results.cells.values()))} of {len(plan['jobs'])} runs are in.{size} Preset "
-        "<code>released</code> is the environment behind the paper's figures (docs/reports/released.md). Success is "
-        "told at 0.1 m/s, the paper's text, and at 0.2 m/s, the released environment.</p>"
-        f"<p>Each trained policy is scored on single balls, {plan['episodes']} episodes per condition (a "
-        "quarter on ramps, an eighth at each point of the worst case's grid), evaluation seed "
-        f"{plan['seed']}, which nothing was tuned on. Figures are interquartile means over training seeds "
-        "with 95 % bootstrap intervals over training seeds alone: all runs share the scoring's episodes "
-        "(rough with five seeds; with fewer they are the seeds' range). The paper's are the bands in its "
-        "figures, from its own simulator. Contact of presets <code>released</code> and <code>paper</code>: a "
-        "nominal restitution of 0.4 to 0.7 acts as 0.30 to 0.45 and the unseen 0.7 to 0.8 as 0.45 to 0.50, "
-        "impacts below 2 m/s do not bounce, and friction is halved. All figures are simulated. Command: "
-        "<code>dris study paper</code>, then <code>dris report results/paper</code>.</p>"
-    )
-
-
-def _distance_part(results: Results, paper: dict[str, Any], outside: Path) -> list[str]:
-    """The distance to the paper, by preset."""
-    if not paper:
-        return []
-    heads = "".join(f"<th>{'reward' if m == 'reward' else f'success {title_of(m)}'}" for m in MEASURES)
-    lines = [f"<table><tr><th>preset<th>of<th>cells{heads}"]
-    for preset, found in distances(results, paper, outside).items():
-        for what, suffix in (("means", "rms"), ("DRIS minus E2E", "difference_rms")):
-            values = [found[f"{measure}_{suffix}"] for measure in MEASURES]
-            if not any(values):
-                continue
-            shown = "".join("<td>&ndash;" if value is None else f"<td>{value:.3f}" for value in values)
-            lines.append(f"<tr><td>{preset}<td>{what}<td>{found['reward_cells']} of 35{shown}")
+def ask(results: Results, presets: list[str]) -> list[Asked]:
+    """What the runs say of the claims about some presets."""
     return [
-        "<h2>The distance to the paper</h2>",
-        "<p>Root mean square of our mean minus the paper's, over its five methods and seven conditions "
-        "(<code>dris study distance</code>). A policy that is better than the paper's is distant, too; so "
-        "beside it stands the distance of the differences between methods, which the claims are about.</p>",
-        "\n".join((*lines, "</table>")),
+        Asked(
+            claim, {measure: answers(results, claim, measure) for measure in results.measures(claim.preset)}
+        )
+        for claim in CLAIMS
+        if claim.preset in presets
     ]
+
+
+def theirs(claim: Claim, pair: tuple[str, str], paper: dict[str, Any]) -> list[float | None]:
+    """The paper's own values of a pair, averaged over the claim's conditions."""
+    shown = []
+    for method in pair:
+        values = [published(paper, "success", method, condition) for condition in claim.conditions]
+        if method == "e2e-x50" and claim.conditions == ("noise-2",):
+            values = [paper.get("equal_interaction", {}).get("success", {}).get(method)]
+        known = [value for value in values if value is not None]
+        shown.append(sum(known) / len(known) if known and len(known) == len(values) else None)
+    return shown
+
+
+def false_discoveries(asked: list[Asked]) -> tuple[int, int, int]:
+    """Tests; those with a small p; those that remain if one in twenty of these may be luck."""
+    from scipy.stats import false_discovery_control
+
+    p = [answer.p for one in asked for pairs in one.found.values() for answer in pairs]
+    remain = int((false_discovery_control(p) <= ALPHA).sum()) if p else 0
+    return len(p), sum(value <= ALPHA for value in p), remain
+
+
+@dataclass(frozen=True)
+class StudyTables:
+    """What the page's tables show of the results."""
+
+    results: Results
+
+    def conditions(self, preset: str, measure: str) -> dict[str, list[str]]:
+        """Conditions by what they are: those of the paper, what trackers do, and other throws."""
+        # Ramps have one measure: to be on the plate after ten seconds.
+        throws = ("delay", "worst-case", *(("ramp",) if measure == "success" else ()))
+        planned = self.results.conditions(preset)
+        return {
+            "published": [condition for condition in planned if condition in PUBLISHED],
+            "seen": [condition for condition in planned if condition.startswith(("correlated", "dropout"))],
+            "throws": [condition for condition in planned if condition.startswith(throws)],
+        }
+
+    def estimates(
+        self, preset: str, method: str, conditions: list[str], measure: str
+    ) -> list[Estimate | None]:
+        """Success by condition."""
+        return [estimate(self.results.scores(preset, method, name, measure)) for name in conditions]
+
+    def trained_on(self, preset: str, method: str) -> list[Estimate | None]:
+        """Success at 2 sigma early and late in training, and the change of a run: who loses robustness."""
+        early, late = (self.results.late(preset, method, "noise-2", until=until) for until in (0.4, 1.0))
+        change = [b - a for a, b in zip(early, late, strict=True)] if len(early) == len(late) else []
+        return [estimate(values) for values in (early, late, change)]
+
+    def sizes(self) -> dict[str, list[str]]:
+        """Methods by the size of their runs, the most usual first."""
+        sizes: dict[str, list[str]] = {}
+        for (_, method), cells in self.results.cells.items():
+            config = cells[0].stamp.config
+            size = f"{config.sets} sets, {config.iterations} iterations of one episode each"
+            if method not in sizes.setdefault(size, []):
+                sizes[size].append(method)
+        return dict(sorted(sizes.items(), key=lambda item: -len(item[1])))
 
 
 def markdown_table(results: Results, paper: dict[str, Any], preset: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dris.evaluation.statistics import better, exact_p, iqm
+from dris.evaluation.statistics import iqm, mann_whitney_p, probability_of_improvement
 from dris.experiments.study.results import FIVE, NOISE, Results
 
-SURE = 0.05
+ALPHA = 0.05
 """A difference is seen if runs that differ by luck alone would differ as much less often than this."""
 
 Pairs = tuple[tuple[str, str], ...]
@@ -138,10 +138,10 @@ class Answer:
     @property
     def verdict(self) -> str:
         """What p says; if there are too few runs for it to be small, whether they all agree."""
-        if 2 / math.comb(sum(self.runs), self.runs[0]) > SURE:
+        if 2 / math.comb(sum(self.runs), self.runs[0]) > ALPHA:
             agree = {0.0: ", but all point the other way", 1.0: ", but all agree"}
             return "too few runs to say" + agree.get(self.higher, "")
-        if self.p > SURE:
+        if self.p > ALPHA:
             return "not seen"
         return "seen" if self.higher > 0.5 else "the reverse is seen"
 
@@ -158,29 +158,28 @@ def answers(results: Results, claim: Claim, key: str = "success") -> list[Answer
     """What the runs say of each pair that has any, by a measure of success."""
     found, preset = [], claim.preset
     for pair in claim.pairs:
-        chance = results.better(preset, *pair, list(claim.conditions), key)
+        chance = results.improvement(preset, *pair, list(claim.conditions), key)
         if chance is None:
             continue
         first, second = (results.run_means(preset, method, claim.conditions, key) for method in pair)
         each = {
-            condition: better(*([results.scores(preset, method, condition, key)] for method in pair))
+            condition: probability_of_improvement(
+                *([results.scores(preset, method, condition, key)] for method in pair)
+            )
             for condition in claim.conditions
         }
         rates, runs = (iqm([first]), iqm([second])), (len(first), len(second))
-        higher = better([first], [second])
-        found.append(Answer(*pair, rates, runs, chance, each, higher, exact_p(first, second)))
+        higher = probability_of_improvement([first], [second])
+        found.append(Answer(*pair, rates, runs, chance, each, higher, mann_whitney_p(first, second)))
     return found
 
 
-def summary(found: list[Answer]) -> str:
-    """The pairs by verdict, in a line; the better one first where the reverse is seen."""
+def summary(found: list[Answer]) -> dict[str, str]:
+    """Pairs by verdict; the better one first where the reverse is seen."""
     by_verdict: dict[str, list[str]] = {}
     for answer in found:
         pair = (answer.first, answer.second)
         better_first = pair[::-1] if answer.verdict == "the reverse is seen" else pair
         but = f" (not under {', '.join(answer.against)})" if answer.against else ""
         by_verdict.setdefault(answer.verdict, []).append(" over ".join(better_first) + but)
-    return (
-        "; ".join(f"<b>{verdict}</b>: {', '.join(pairs)}" for verdict, pairs in by_verdict.items())
-        or "missing"
-    )
+    return {verdict: ", ".join(pairs) for verdict, pairs in by_verdict.items()}

@@ -11,7 +11,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from dris.core.files import read_json
+from msgspec import Struct
+
+from dris.core.schema import check_row, read_as
 from dris.experiments.study.results import FIVE, NOISE, Results, estimate
 
 PUBLISHED = (*NOISE, "execution", "restitution")
@@ -22,6 +24,17 @@ MEASURES = {"success": "success", "success_0.2": "success", "reward": "reward"}
 
 OUTSIDE = "released, the laboratory's policy"
 """Name of the outside check among the presets: the environment without our training."""
+
+
+class Outside(Struct, frozen=True):
+    """outside.json: what `dris released --json` writes."""
+
+    rows: list[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        """Refuse rows that lack what is compared."""
+        for number, row in enumerate(self.rows):
+            check_row(row, f"rows[{number}]", ("world", "condition", *MEASURES))
 
 
 def outside_file(folder: Path) -> Path:
@@ -104,7 +117,7 @@ def distances(
     presets = [p for p in results.presets() if any(preset == p for preset, _ in results.cells)]
     found = {preset: distance(results, paper, preset) for preset in presets}
     if outside is not None and outside.exists():
-        found[OUTSIDE] = outside_distance(read_json(outside)["rows"], paper)
+        found[OUTSIDE] = outside_distance(read_as(outside, Outside, "outside").rows, paper)
     return found
 
 

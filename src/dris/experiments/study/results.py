@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
-from dris.core.files import read_json
-from dris.evaluation.statistics import better, interval, iqm
+from msgspec import Meta, Struct
+
+from dris.core.schema import Count, Name, Positive, check_row, read_as
+from dris.evaluation.statistics import bootstrap_interval, iqm, probability_of_improvement
 
 NOISE = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
 FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
@@ -19,7 +21,65 @@ FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
 LAST_ITERATIONS = 100
 """The paper averages its curves' figures over this many iterations at the end."""
 
-Cell = dict[str, Any]
+
+class PlannedRun(Struct, frozen=True):
+    """A run that a study plans: what its file is called, and what the file says of itself."""
+
+    method: Annotated[Name, Meta(min_length=1)]
+    preset: Name
+    seed: Count
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return "/".join(part for part in (self.preset, self.method, str(self.seed)) if part)
+
+
+class Plan(Struct, frozen=True):
+    """study.json."""
+
+    name: str
+    jobs: Annotated[list[PlannedRun], Meta(min_length=1)]
+    conditions: list[str]
+    episodes: Count
+    seed: Count
+    more_conditions: list[tuple[str, list[str]]] = []
+
+
+class Size(Struct, frozen=True):
+    """Of a run."""
+
+    sets: Count
+    iterations: Count
+
+
+class Stamp(Struct, frozen=True):
+    """What decided a run's result; here, what a page tells of it."""
+
+    config: Size
+
+
+class Cell(Struct, frozen=True):
+    """The result of a run."""
+
+    method: str
+    preset: str
+    seed: int
+    stamp: Stamp
+    seconds: Positive | None
+    """Of training; None if the run was interrupted before times were kept."""
+    peak_memory_mb: Positive
+    scores: dict[str, Any]
+    """Of the final policy, by condition."""
+    curve: list[dict[str, Any]]
+    """Scores while it trained, as `condition/figure`."""
+
+    def __post_init__(self) -> None:
+        """Refuse scores that are none."""
+        for condition, score in self.scores.items():
+            check_row(score, f"scores.{condition}", ("success", "reward"))
+        for number, row in enumerate(self.curve):
+            check_row(row, f"curve[{number}]", ("iteration",))
 
 
 @dataclass(frozen=True)
@@ -36,39 +96,37 @@ class Estimate:
 class Results:
     """Cells by preset and method, one per seed; and the names of those that are not there."""
 
-    description: dict[str, Any]
+    plan: Plan
     cells: dict[tuple[str, str], list[Cell]]
     missing: list[str]
 
     def methods(self, preset: str) -> list[str]:
         """Methods that the study plans under a preset, in its order."""
-        return list(dict.fromkeys(j["method"] for j in self.description["jobs"] if j["preset"] == preset))
+        return list(dict.fromkeys(job.method for job in self.plan.jobs if job.preset == preset))
 
     def presets(self) -> list[str]:
         """Presets that the study plans."""
-        return list(dict.fromkeys(job["preset"] for job in self.description["jobs"]))
+        return list(dict.fromkeys(job.preset for job in self.plan.jobs))
 
     def conditions(self, preset: str) -> list[str]:
         """Conditions that runs of a preset are scored under."""
-        more = dict(self.description.get("more_conditions", ())).get(preset, ())
-        return [*self.description["conditions"], *more]
+        return [*self.plan.conditions, *dict(self.plan.more_conditions).get(preset, ())]
 
     def measures(self, preset: str) -> list[str]:
         """Measures of success that all runs of a preset have, the strictest (0.1 m/s) first."""
-        scores = [
-            cell["scores"]["clean"] for (p, _), cells in self.cells.items() if p == preset for cell in cells
-        ]
+        cells = [cell for (p, _), cells in self.cells.items() if p == preset for cell in cells]
+        scores = [cell.scores.get("clean", {"success": None}) for cell in cells]
         known = [key for key in scores[0] if key.split("_")[0] == "success"] if scores else ["success"]
         return [key for key in known if all(key in score for score in scores)]
 
     def planned(self, preset: str, method: str) -> int:
         """Runs that the study plans of a method."""
-        return sum((j["preset"], j["method"]) == (preset, method) for j in self.description["jobs"])
+        return sum((job.preset, job.method) == (preset, method) for job in self.plan.jobs)
 
     def scores(self, preset: str, method: str, condition: str, key: str = "success") -> list[float]:
         """The final policies' scores, one a seed."""
         cells = self.cells.get((preset, method), [])
-        found = [cell["scores"].get(condition, {}) for cell in cells]
+        found = [cell.scores.get(condition, {}) for cell in cells]
         return [score[key] for score in found if key in score]
 
     def run_means(
@@ -92,8 +150,8 @@ class Results:
         """
         found = []
         for cell in self.cells.get((preset, method), []):
-            end = until * cell["stamp"]["config"]["iterations"]
-            rows = [r for r in cell["curve"] if end - LAST_ITERATIONS <= r["iteration"] < end]
+            end = until * cell.stamp.config.iterations
+            rows = [r for r in cell.curve if end - LAST_ITERATIONS <= r["iteration"] < end]
             values = [row[f"{condition}/{key}"] for row in rows if f"{condition}/{key}" in row]
             if values:
                 found.append(sum(values) / len(values))
@@ -107,21 +165,26 @@ class Results:
         found, timed = [], 0
         for preset in self.presets():
             for method in self.methods(preset):
-                known = [cell["seconds"] for cell in self.cells.get((preset, method), []) if cell["seconds"]]
+                known = [cell.seconds for cell in self.cells.get((preset, method), []) if cell.seconds]
                 if known:
                     guesses = self.planned(preset, method) - len(known)
                     found += known + [median(known)] * guesses
                     timed += len(known)
         return found, timed
 
-    def better(
+    def improvement(
         self, preset: str, first: str, second: str, conditions: list[str], key: str = "success"
     ) -> tuple[float, float, float] | None:
-        """Probability that a run of the first method beats one of the second, with its interval."""
+        """Probability that a run of the first method beats one of the second, with its interval.
+
+        None unless every run of both was scored under all the conditions.
+        """
         groups = [[self.scores(preset, m, c, key) for c in conditions] for m in (first, second)]
-        if not all(row for group in groups for row in group):
+        lengths = [{len(row) for row in group} for group in groups]
+        if any(len(found) != 1 or 0 in found for found in lengths):
             return None
-        return better(*groups), *interval(better, *groups)
+        statistic = probability_of_improvement
+        return statistic(*groups), *bootstrap_interval(statistic, *groups)
 
 
 def title_of(measure: str) -> str:
@@ -133,7 +196,7 @@ def estimate(values: list[float]) -> Estimate | None:
     """Average over seeds; None if there are no values."""
     if not values:
         return None
-    return Estimate(iqm([values]), *interval(iqm, [values]), seeds=len(values))
+    return Estimate(iqm([values]), *bootstrap_interval(iqm, [values]), seeds=len(values))
 
 
 def makespan(seconds: list[float], cores: int) -> float:
@@ -153,17 +216,19 @@ def load_results(folder: Path) -> Results:
     file = folder / "study.json"
     if not file.exists():
         raise ValueError(f"{folder} holds no study: it has no study.json")
-    description = read_json(file)
+    plan = read_as(file, Plan, "study")
     cells: dict[tuple[str, str], list[Cell]] = {}
-    missing = []
-    for job in description["jobs"]:
-        name = "/".join(str(part) for part in (job["preset"], job["method"], job["seed"]) if part != "")
-        file = folder / f"{name}.json"
+    results = Results(plan, cells, missing=[])
+    for job in plan.jobs:
+        file = folder / f"{job.name}.json"
         if not file.exists():
-            missing.append(name)
+            results.missing.append(job.name)
             continue
-        cell = read_json(file)
-        if any(cell.get(key) != value for key, value in job.items()) or "scores" not in cell:
-            raise ValueError(f"{file} is not the result of {name}: remove it and run the study again")
-        cells.setdefault((job["preset"], job["method"]), []).append(cell)
-    return Results(description, cells, missing)
+        cell = read_as(file, Cell, "study-run")
+        if (cell.method, cell.preset, cell.seed) != (job.method, job.preset, job.seed):
+            raise ValueError(f"{file} is not the result of {job.name}: remove it and run the study again")
+        unscored = [name for name in results.conditions(job.preset) if name not in cell.scores]
+        if unscored:
+            raise ValueError(f"{file}: scores: there is no {', '.join(unscored)}")
+        cells.setdefault((job.preset, job.method), []).append(cell)
+    return results

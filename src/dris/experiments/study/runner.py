@@ -20,6 +20,7 @@ from typing import Any
 from dris.core.conditions import Condition, find_condition
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
+from dris.core.schema import header
 from dris.core.typed import to_plain
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle, find_task, full_name
@@ -200,6 +201,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     }
     metrics = read_metrics(folder / "metrics.jsonl")
     return {
+        **header("study-run"),
         **asdict(job),
         "stamp": study.stamp(job),
         "versions": versions(),
@@ -232,13 +234,13 @@ def run_study(
     if ray is not None:
         check_extra("ray", "cluster")
         _check_answers(ray)
-    description = json.loads(to_json(asdict(study) | {"recipe": None, "tuned_apart": None}))
+    described = header("study") | asdict(study) | {"recipe": None, "tuned_apart": None}
     file = out / "study.json"
     if file.exists() and (other := read_json(file)["name"]) != study.name:
         raise ValueError(f"{out} holds the study '{other}', not '{study.name}': choose another folder")
     todo = [job for job in study.jobs if not _is_done(study, job, out)]
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, to_json(description))
+    write_atomically(file, to_json(described))
     finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
     for job, cell, error in finished:
         if cell is not None:

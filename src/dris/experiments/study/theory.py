@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from msgspec import Meta, Struct
 
 from dris.catching.success import reward_terms
 from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig
+from dris.core.schema import Count, Figure, Positive, Rate, header
 from dris.evaluation.registry import find_policy
 from dris.learning.policy import Policy
+from dris.learning.run_folder import versions
 
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200)
 DISCOUNT = 0.95
@@ -31,13 +34,61 @@ class TheoryConfig:
 
     policy: str = "dris-50"
     """Whose gradients and states are looked at."""
-    sets: int = 256
+    sets: Count = 256
     """Throws; each gives one sample of a gradient."""
-    std: float = 0.1
+    std: Positive = 0.1
     """Of the actions, as late in training."""
     step: int = 8
     """Control step at which the local cost is looked at; the balls are on the plate by then."""
     seed: int = 40_009
+
+
+class _BySize(Struct, frozen=True):
+    sizes: Annotated[list[Annotated[int, Meta(ge=1, le=10**6)]], Meta(min_length=2)]
+    power: Figure
+
+    def __post_init__(self) -> None:
+        """Refuse lists of other lengths; at the largest size nothing is left to fall."""
+        for name in self.__struct_fields__:
+            values, expected = getattr(self, name), len(self.sizes) - (name in ("falling", "fitted"))
+            if isinstance(values, list) and len(values) != expected:
+                raise ValueError(f"{name}: {len(values)} values for {len(self.sizes)} sizes")
+
+
+class _Propagation(Struct, frozen=True):
+    largest_difference: Figure
+    instances: Count
+
+
+class _Gradient(_BySize, frozen=True):
+    variance: list[Positive]
+    seen: list[Positive]
+    falling: list[Figure]
+    fitted: list[Positive]
+    rho: Figure
+
+
+class _LocalCost(_BySize, frozen=True):
+    noise: list[Positive]
+    signal: list[Figure]
+    signal_spread: list[Figure]
+    true: Figure
+    convex: Rate
+    step: Count
+
+
+class _Estimation(_BySize, frozen=True):
+    error: list[Positive]
+
+
+class Theory(Struct, frozen=True):
+    """theory.json: what `measure` finds."""
+
+    config: TheoryConfig
+    propagation: _Propagation
+    gradient: _Gradient
+    local_cost: _LocalCost
+    estimation: _Estimation
 
 
 def propagation(make_task: Callable[[], Any], config: TheoryConfig, instances: int = 20) -> float:
@@ -244,6 +295,8 @@ def measure(config: TheoryConfig) -> dict[str, Any]:
     if not isinstance(policy, Policy):
         raise ValueError(f"{config.policy} has no gradient: name a trained policy")
     return {
+        **header("theory"),
+        "versions": versions(),
         "config": asdict(config),
         "propagation": {"largest_difference": propagation(make_task, config), "instances": 20},
         "gradient": gradient_variance(make_task, policy, config),

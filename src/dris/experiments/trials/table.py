@@ -18,6 +18,7 @@ from dris.catching.settings import DOMAIN
 from dris.catching.task import CatchingTask
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
+from dris.core.schema import header
 from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
 from dris.evaluation.statistics import wilson
 from dris.experiments.trials.config import Kind, TrialsConfig
@@ -143,7 +144,7 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     worlds = {policy: _world(config, policy) for policy in config.policies}
     made_with = {"weights": weights, "worlds": worlds, "versions": versions()}
     if not file.exists():
-        return {"config": stamp, **made_with, "trials": {}}
+        return {**header("trials"), "config": stamp, **made_with, "trials": {}}
     table = read_json(file)
     for policy, known in table.get("weights", {}).items():
         if weights.setdefault(policy, _weights(policy)) != known:
@@ -159,7 +160,7 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
             )
     stamp["policies"] = [*old["policies"], *(p for p in config.policies if p not in old["policies"])]
     stamp["trials"] = max(old["trials"], config.trials)
-    return table | {"config": stamp, **made_with}
+    return header("trials") | table | {"config": stamp, **made_with}
 
 
 def _outcomes(config: TrialsConfig, names: list[str], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
