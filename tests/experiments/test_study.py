@@ -10,7 +10,7 @@ import pytest
 from recipes import tiny
 
 from dris.catching.settings import PRESETS, CatchingConfig
-from dris.core.conditions import find_condition
+from dris.core.conditions import Condition, find_condition
 from dris.evaluation.registry import full_name
 from dris.experiments.study.claims import CLAIMS, Claim, answers, summary
 from dris.experiments.study.published import load_published
