@@ -168,7 +168,7 @@ def test_a_damaged_file_is_named_in_a_line_and_nothing_is_written(make, cases, t
         ("paper/e2e/0.json", ("scores", "clean"), 3, "0.json: scores.clean: Expected `object`, got `int`"),
         ("paper/e2e/0.json", ("scores", "clean", "success"), None, "0.json: scores.clean.success: Expected `float`"),
         ("paper/e2e/0.json", ("scores", "clean", "success"), float("nan"), "0.json: scores.clean.success = nan"),
-        ("paper/e2e/0.json", ("scores", "clean", "success"), 7, "0.json: scores.clean.success: Expected `float` <= 1"),
+        ("paper/e2e/0.json", ("scores", "clean", "success"), 7, "0.json: scores.clean.success = 7: Expected `float` <= 1"),
         ("paper/e2e/0.json", ("curve",), [1], "0.json: curve[0]: Expected `object`, got `int`"),
         ("paper/e2e/0.json", ("seconds",), "x", "0.json: seconds: Expected `float | null`, got `str`"),
         ("paper/e2e/0.json", ("kind",), "trials", "0.json is of kind 'trials', schema 1, not of 'study-run', 1"),

@@ -102,4 +102,5 @@ def check_row(row: Mapping[str, Any], where: str, needed: Iterable[str] = ()) ->
         column = name.rpartition("/")[2]  # a condition's: noise-2/success
         of = _COLUMNS.get("success" if column.startswith("success_") else column)
         if of is not None:
-            typed(value, of, f"{where}.{name}" + (f" = {value:g}" if isinstance(value, float) else ""))
+            shown = f" = {value!s:.20}" if isinstance(value, (int, float)) else ""
+            typed(value, of, f"{where}.{name}{shown}")

@@ -60,15 +60,9 @@ class Asked:
 
     def rows(self, measures: list[str]) -> list[tuple[tuple[str, str], list[Answer | None]]]:
         """Pairs that have answers, with those by measure."""
-        table = []
-        for pair in self.claim.pairs:
-            by_pair = [
-                next((a for a in self.found.get(measure, []) if (a.first, a.second) == pair), None)
-                for measure in measures
-            ]
-            if any(by_pair):
-                table.append((pair, by_pair))
-        return table
+        known = {(measure, a.first, a.second): a for measure, found in self.found.items() for a in found}
+        rows = [(pair, [known.get((measure, *pair)) for measure in measures]) for pair in self.claim.pairs]
+        return [(pair, by_measure) for pair, by_measure in rows if any(by_measure)]
 
 
 def ask(results: Results, presets: list[str]) -> list[Asked]:
