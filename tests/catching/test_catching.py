@@ -17,7 +17,7 @@ from dris.catching.task import CatchingTask
 from dris.catching.throws import throw
 from dris.core.conditions import find_condition
 from dris.core.constants import GRAVITY
-from dris.sim.contact import EXACT, PAPER
+from dris.sim.contact import AVERAGED, EXACT
 
 
 def make(sets=4, instances=3, noise=0.0, preset="released", **config):
@@ -136,11 +136,11 @@ def test_robots_start_near_home_and_at_rest():
 
 def test_presets_combine_materials_as_they_say():
     nominal = torch.tensor([0.4, 0.7, 0.8])
-    torch.testing.assert_close(PAPER.pair_restitution(nominal), torch.tensor([0.30, 0.45, 0.50]))
-    torch.testing.assert_close(PAPER.pair_friction(torch.tensor([0.1])), torch.tensor([0.05]))
+    torch.testing.assert_close(AVERAGED.pair_restitution(nominal), torch.tensor([0.30, 0.45, 0.50]))
+    torch.testing.assert_close(AVERAGED.pair_friction(torch.tensor([0.1])), torch.tensor([0.05]))
     assert torch.equal(EXACT.pair_restitution(nominal), nominal)
-    assert PAPER.bounce_speed == 2.0
-    task, env = make(sets=50, instances=20, contact="paper")
+    assert AVERAGED.bounce_speed == 2.0
+    task, env = make(sets=50, instances=20, contact="averaged")
     env.reset()
     assert float(task.world.restitution.min()) >= 0.30 and float(task.world.restitution.max()) <= 0.45
     assert bool((task.world.dynamic_friction <= task.world.static_friction).all())

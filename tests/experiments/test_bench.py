@@ -10,7 +10,7 @@ from dris.experiments.bench.train import table as train_table
 
 def test_physics_errors_fall_with_the_substep():
     result = bench_physics(sets=16, instances=4, mujoco_sets=2)
-    for contact in ("paper", "exact"):
+    for contact in ("averaged", "exact"):
         rows = result[contact]
         assert rows["5 ms"]["ball_median_mm"] < 0.7 * rows["10 ms"]["ball_median_mm"]
         assert rows["2.5 ms"]["ball_median_mm"] < rows["5 ms"]["ball_median_mm"] < 2.0

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from dris.cli.main import study
+from dris.cli.experiments import study
 from dris.experiments.study.distance import distance, distances, outside_distance, published
 from dris.experiments.study.published import load_published
 from dris.experiments.study.results import FIVE, NOISE, Cell, Plan, PlannedRun, Results, Size, Stamp

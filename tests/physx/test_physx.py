@@ -27,7 +27,7 @@ needs_sapien = pytest.mark.skipif(importlib.util.find_spec("sapien") is None, re
 TASK = CatchingConfig()
 
 
-def one_ball(offset, velocity, material, preset="paper", radius=0.03, config=PhysxConfig()):  # noqa: B008
+def one_ball(offset, velocity, material, preset="averaged", radius=0.03, config=PhysxConfig()):  # noqa: B008
     """The arm at home, its plate level, and a ball whose lowest point starts `offset` from the plate's centre."""
     task = CatchingTask()
     task.allocate(1, 1)
@@ -68,12 +68,12 @@ def rebound(speed, material, preset, config):
 def test_restitution_is_the_average_above_the_threshold_and_nothing_below(nominal):
     material, fine = Material(0.0, 0.0, nominal), PhysxConfig(step_s=0.001)
     for speed in (2.2, 5.0, 7.0):
-        assert rebound(speed, material, "paper", fine) == pytest.approx((nominal + 0.2) / 2, abs=0.01)
+        assert rebound(speed, material, "averaged", fine) == pytest.approx((nominal + 0.2) / 2, abs=0.01)
         # At the released step of 10 ms gravity acts on either side of the impact: 0.1 m/s.
-        coarse = rebound(speed, material, "paper", PhysxConfig())
+        coarse = rebound(speed, material, "averaged", PhysxConfig())
         assert coarse == pytest.approx((nominal + 0.2) / 2, abs=0.1 / speed + 0.01)
     for speed in (0.5, 1.8):
-        assert rebound(speed, material, "paper", fine) == pytest.approx(0.0, abs=0.01)
+        assert rebound(speed, material, "averaged", fine) == pytest.approx(0.0, abs=0.01)
 
 
 @needs_sapien
@@ -81,11 +81,11 @@ def test_exact_contact_bounces_as_the_ball_alone_would_at_any_speed():
     for speed in (0.5, 5.0):
         material = Material(0.05, 0.05, 0.6)
         assert rebound(speed, material, "exact", PhysxConfig(step_s=0.001)) == pytest.approx(0.6, abs=0.02)
-    assert plate_material(PRESETS["paper"], Material(0.1, 0.1, 0.6)) == (0.0, 0.0, 0.2)
+    assert plate_material(PRESETS["averaged"], Material(0.1, 0.1, 0.6)) == (0.0, 0.0, 0.2)
 
 
 @needs_sapien
-@pytest.mark.parametrize("preset, share", [("paper", 0.5), ("exact", 1.0)])
+@pytest.mark.parametrize("preset, share", [("averaged", 0.5), ("exact", 1.0)])
 def test_a_sliding_ball_is_slowed_by_the_pairs_friction(preset, share):
     scene, _ = one_ball([-0.08, 0.0, 0.0], [0.5, 0.0, 0.0], Material(0.1, 0.1, 0.0), preset)
     scene.advance(20)

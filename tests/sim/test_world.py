@@ -22,7 +22,7 @@ def _restore_threads():
     torch.set_num_threads(before[1])
 
 
-def episode(sets=4, instances=6, threads=1, contact="paper", select=None):
+def episode(sets=4, instances=6, threads=1, contact="averaged", select=None):
     process.set_threads(threads)
     task = CatchingTask(CatchingConfig(contact=contact))
     env = Env(task, EnvConfig(sets=sets, instances=instances, seed=3))
@@ -36,7 +36,7 @@ def episode(sets=4, instances=6, threads=1, contact="paper", select=None):
     return task.world
 
 
-@pytest.mark.parametrize("contact", ["paper", "exact"])
+@pytest.mark.parametrize("contact", ["averaged", "exact"])
 def test_an_instance_alone_and_among_200_follows_the_same_bits(contact):
     alone, among = episode(instances=1, contact=contact), episode(instances=200, contact=contact)
     assert bool((among.impacts > 0).any())

@@ -33,7 +33,7 @@ for the last millimetre, which the next step corrects anyway [design]."""
 class CatchingConfig:
     """The catching task. Vectors are (x, y, z); the base frame has z up and x ahead of the robot."""
 
-    contact: Literal["paper", "exact"] = "paper"
+    contact: Literal["averaged", "exact"] = "averaged"
     """Contact preset: see dris.sim.contact [released]."""
 
     # Time.
@@ -126,7 +126,7 @@ class CatchingConfig:
         if not 0 < self.max_tilt < math.pi / 4:
             raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
         for name, known in (
-            ("contact", ("paper", "exact")),
+            ("contact", ("averaged", "exact")),
             ("mount", ("down", "level")),
             ("start", ("arrival", "home")),
             ("displacement_curve", ("linear", "square")),

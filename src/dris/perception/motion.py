@@ -14,7 +14,7 @@ import numpy as np
 
 from dris.perception.arrival import Arrival, sinks_in
 from dris.perception.camera import Array
-from dris.perception.triangulate import Sight
+from dris.perception.triangulate import Bearing
 
 GRAVITY_IN_BASE = np.array([0.0, 0.0, -9.81])
 """[m/s2]; the base frame's z is up."""
@@ -62,7 +62,7 @@ class Anchor:
 
 
 def fit_motion(
-    sights: Sequence[Sight],
+    sights: Sequence[Bearing],
     acceleration_in_base: Array,
     sigma_px: float,
     reference_s: float | None = None,
@@ -139,7 +139,7 @@ def _weighted(system: Array, target: Array, weight: Array, rows: Array, values: 
     return np.concatenate((scaled, rows)), np.concatenate(((target * weight[:, None]).ravel(), values))
 
 
-def _determined(sights: Sequence[Sight], anchor: Anchor | None = None) -> bool:
+def _determined(sights: Sequence[Bearing], anchor: Anchor | None = None) -> bool:
     """Two sights of each camera, at least a millisecond apart; an anchor stands for one of each."""
     for camera in (0, 1):
         times = [sight.time_s for sight in sights if sight.camera == camera]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dris.perception.camera import Array
 from dris.perception.motion import Motion
-from dris.perception.triangulate import Sight
+from dris.perception.triangulate import Bearing
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ SPAN_S = 0.02
 """Two sights this far apart tell a velocity."""
 
 
-def resting_place(sight: Sight, plate: Plate) -> Array | None:
+def resting_place(sight: Bearing, plate: Plate) -> Array | None:
     """Centre [3] of a ball that lies on the plate where one camera sees it; None if it cannot.
 
     On the ray P = c + s d (depth s) the outline says that the radius is size x s, and the plate that the
@@ -108,7 +108,7 @@ def resting_place(sight: Sight, plate: Plate) -> Array | None:
     return ball if fits and plate.under(ball, sight.time_s) else None
 
 
-def lying(sights: Sequence[Sight], plate: Plate, time_s: float) -> tuple[Array, Array] | None:
+def lying(sights: Sequence[Bearing], plate: Plate, time_s: float) -> tuple[Array, Array] | None:
     """Position and velocity at a time of a ball that lies on the plate, from sights of any camera, by time.
 
     One sight is enough: the ball then moves with the plate. None if the youngest sight is of no such ball.

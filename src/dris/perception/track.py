@@ -18,7 +18,7 @@ from dris.perception.detect import Detection
 from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
 from dris.perception.plate import Plate, across_impact, impact_time, lying
 from dris.perception.track_config import Phase, TrackerConfig
-from dris.perception.triangulate import Sight, sight_of
+from dris.perception.triangulate import Bearing, sight_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +52,9 @@ class BallTracker:
         """Times of the first sights after each bounce (or other sudden change) of this track."""
         self.rejected = 0
         """Sights that neither fitted the track nor began a new motion."""
-        self._sights: list[Sight] = []  # of the present motion, by time
-        self._history: list[Sight] = []  # of this motion and those before it, by time
-        self._suspects: list[Sight] = []  # that do not fit it
+        self._sights: list[Bearing] = []  # of the present motion, by time
+        self._history: list[Bearing] = []  # of this motion and those before it, by time
+        self._suspects: list[Bearing] = []  # that do not fit it
         self._motion: Motion | None = None
         self._anchor: Anchor | None = None
         self._plate: Plate | None = None
@@ -106,14 +106,14 @@ class BallTracker:
             self._insert(self._suspects, sight, self.config.window_s)
             self._break()
 
-    def _insert(self, sights: list[Sight], sight: Sight, window_s: float) -> None:
+    def _insert(self, sights: list[Bearing], sight: Bearing, window_s: float) -> None:
         """Add a sight at its place in time, and drop those that have left the window."""
         bisect.insort(sights, sight, key=lambda other: other.time_s)
         oldest = sights[-1].time_s - window_s - 1e-9
         while sights[0].time_s < oldest:
             del sights[0]
 
-    def _agrees(self, sight: Sight) -> bool:
+    def _agrees(self, sight: Bearing) -> bool:
         """Whether a sight lies where the motion so far predicts it."""
         motion, config = self._motion, self.config
         assert motion is not None
@@ -129,7 +129,7 @@ class BallTracker:
             (np.abs(sight.error_px(ball)) < np.maximum(config.gate_px, config.gate_sigmas * sigma)).all()
         )
 
-    def _recent(self, sights: Sequence[Sight], each: int) -> list[Sight]:
+    def _recent(self, sights: Sequence[Bearing], each: int) -> list[Bearing]:
         """The youngest sights of each camera, so many of each; fewer if there are not as many."""
         return [s for camera in (0, 1) for s in [s for s in sights if s.camera == camera][-each:]]
 
@@ -190,7 +190,7 @@ class BallTracker:
             self._sights = window
         self.phase, self._motion = found
 
-    def _explain(self, sights: Sequence[Sight], present: Phase) -> tuple[Phase, Motion] | None:
+    def _explain(self, sights: Sequence[Bearing], present: Phase) -> tuple[Phase, Motion] | None:
         """The phase that explains sights best, with inertia, and the motion fitted under it."""
         sigma = self.config.sigma_px
         flight = fit_motion(sights, GRAVITY_IN_BASE, sigma, anchor=self._anchor)

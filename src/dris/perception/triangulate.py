@@ -11,7 +11,7 @@ from dris.perception.detect import Detection
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class Bearing:
     """The ray on which one camera saw the ball's centre at one time, as two linear equations.
 
     With the camera's axes r1, r2, r3 and centre c in the base frame, a point P seen at normalised (x, y)
@@ -46,7 +46,7 @@ class Sight:
         return -self.focal_px * (self.rows @ point_in_base - self.values) / depth
 
 
-def sight_of(time_s: float, index: int, camera: CameraModel, detection: Detection) -> Sight:
+def sight_of(time_s: float, index: int, camera: CameraModel, detection: Detection) -> Bearing:
     """The ray of a detection. The pixel is undistorted, and moved from the outline's centre to the ball's.
 
     A sphere's outline is an ellipse around (X/Z, Y/Z) / (1 - (r/Z)^2), a little further from the optical axis
@@ -60,16 +60,18 @@ def sight_of(time_s: float, index: int, camera: CameraModel, detection: Detectio
 
 def sight_through(
     time_s: float, index: int, camera: CameraModel, normalised: tuple[float, float], size: float = 0.0
-) -> Sight:
+) -> Bearing:
     """The ray through undistorted normalised coordinates."""
     right, down, ahead = camera.base_to_camera[:3, :3]
     centre = camera.position_in_base
     rows = np.stack((right - normalised[0] * ahead, down - normalised[1] * ahead))
-    return Sight(time_s, index, rows, rows @ centre, ahead, float(ahead @ centre), camera.mean_focal_px, size)
+    return Bearing(
+        time_s, index, rows, rows @ centre, ahead, float(ahead @ centre), camera.mean_focal_px, size
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class Fix:
+class TriangulatedPoint:
     """A triangulated ball: position [3], its covariance [3, 3], and the RMS reprojection error."""
 
     ball_in_base: Array
@@ -77,7 +79,9 @@ class Fix:
     reprojection_px: float
 
 
-def triangulate(sights: tuple[Sight, Sight], sigma_px: float = 0.3, gate_px: float = 2.0) -> Fix | None:
+def triangulate(
+    sights: tuple[Bearing, Bearing], sigma_px: float = 0.3, gate_px: float = 2.0
+) -> TriangulatedPoint | None:
     """The point that two sights of one moment agree on, or None if they do not.
 
     Args:
@@ -111,12 +115,12 @@ def triangulate(sights: tuple[Sight, Sight], sigma_px: float = 0.3, gate_px: flo
     rms = float(np.sqrt(np.mean(error**2)))
     if not rms <= gate_px:
         return None
-    return Fix(point, sigma_px**2 * np.linalg.inv(information), rms)
+    return TriangulatedPoint(point, sigma_px**2 * np.linalg.inv(information), rms)
 
 
 def triangulate_detections(
     rig: Rig, detections: tuple[Detection, Detection], sigma_px: float = 0.3, gate_px: float = 2.0
-) -> Fix | None:
+) -> TriangulatedPoint | None:
     """`triangulate` for one detection of each camera, made at the same moment."""
     first, second = (sight_of(0.0, k, rig[k], detections[k]) for k in (0, 1))
     return triangulate((first, second), sigma_px, gate_px)

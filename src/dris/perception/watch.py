@@ -12,7 +12,7 @@ from dris.perception.track import BallTracker
 
 
 @dataclass(frozen=True, eq=False)
-class Glimpse:
+class FrameResult:
     """One frame and what was found in it."""
 
     frame: Frame
@@ -41,7 +41,7 @@ def watch(
     tracker: BallTracker,
     config: DetectorConfig | None = None,
     ignore: tuple[Image | None, Image | None] = (None, None),
-) -> Iterator[Glimpse]:
+) -> Iterator[FrameResult]:
     """Follow the ball through a source of frames; ask the tracker for its state after each glimpse.
 
     Args:
@@ -51,4 +51,4 @@ def watch(
         ignore: Masks of what is not the ball, for each camera; see `dris.perception.detect.ball_coloured`.
     """
     for frame in source:
-        yield Glimpse(frame, look(frame, tracker, config, ignore[frame.camera]))
+        yield FrameResult(frame, look(frame, tracker, config, ignore[frame.camera]))

@@ -42,10 +42,10 @@ EXACT = ContactPreset(
 )
 # PhysX as ManiSkill sets it up (average of materials, bounce threshold 2 m/s), with the plate material
 # of the laboratory's released environment.
-PAPER = ContactPreset(
-    name="paper",
+AVERAGED = ContactPreset(
+    name="averaged",
     bounce_speed=2.0,
     plate_restitution=0.2,
     plate_friction=0.0,
 )
-PRESETS = {preset.name: preset for preset in (PAPER, EXACT)}
+PRESETS = {preset.name: preset for preset in (AVERAGED, EXACT)}

@@ -33,7 +33,7 @@ MUJOCO_STEP_S = 0.00025
 def bench_physics(sets: int = 64, instances: int = 20, mujoco_sets: int = 24) -> dict[str, Any]:
     """Measure errors of both contact presets and of the arm."""
     result: dict[str, Any] = {"settings": {"sets": sets, "instances": instances, "look_s": LOOK_S}}
-    for contact in ("paper", "exact"):
+    for contact in ("averaged", "exact"):
         config = replace(TEXT, contact=contact)  # type: ignore[arg-type]
         env_config = EnvConfig(sets=sets, instances=instances, seed=1)
         commands = _veltrack_commands(config, env_config)
@@ -128,7 +128,7 @@ def table(result: dict[str, Any]) -> str:
     """The result as text for a terminal."""
     heads = ("contact", "substep", "ball median", "beyond 1 cm", "joints RMS", "time")
     lines = ["{:>8} {:>8} {:>12} {:>12} {:>11} {:>8}".format(*heads)]
-    for contact in ("paper", "exact"):
+    for contact in ("averaged", "exact"):
         for substep, row in result[contact].items():
             lines.append(
                 f"{contact:>8} {substep:>8} {row['ball_median_mm']:>9.3f} mm {row['ball_beyond_1_cm']:>11.1%}"

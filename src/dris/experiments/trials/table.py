@@ -32,7 +32,7 @@ from dris.lab.trial import catching_config, run_trial
 from dris.lab.twin import Twin, TwinConfig
 from dris.learning.checkpoint import fingerprint, load_checkpoint
 from dris.learning.run_folder import versions
-from dris.sim.contact import PAPER
+from dris.sim.contact import AVERAGED
 
 LIGHT_MASS_SCALE = 1e-3
 """Mass of a thing that does not push, over its own."""
@@ -61,8 +61,8 @@ def thing_of(config: TrialsConfig, name: str) -> CatchObject:
         middle = {key: torch.tensor(0.5 * (r.low + r.high)) for key, r in DOMAIN.items()}
         found = replace(
             found,
-            restitution=float(PAPER.pair_restitution(middle["restitution"])),
-            friction=float(PAPER.pair_friction(middle["dynamic_friction"])),
+            restitution=float(AVERAGED.pair_restitution(middle["restitution"])),
+            friction=float(AVERAGED.pair_friction(middle["dynamic_friction"])),
             rolling=0.0,
         )
     if config.coupling == "one-way":
