@@ -51,9 +51,9 @@ def test_check_passes_the_example():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nonsense", "write package.module:Class"),
+        ("nonsense", "write catching, package.module:Class"),
         ("no.such.module:Task", "cannot import 'no.such.module'"),
-        ("missing.py:Task", "there is no file missing.py"),
+        ("missing.py:Task", "missing.py"),
         ("examples/own_task.py:Crate", "has no Task 'Crate'; it has: CraneTask"),
     ],
 )

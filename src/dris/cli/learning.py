@@ -81,19 +81,35 @@ def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> 
     task = find_task(task_name)
     config = replace(config, task=full_name(task_name), task_config=task_config)
     started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
+    bar, stage = None, ""
     for progress in Trainer(task, config, out).run():
+        if not first:
+            continue
+        if bar is None or progress.stage != stage:
+            if bar is not None:
+                bar.close()
+            stage = progress.stage
+            bar = _bar(stage, progress.total, progress.done - 1)
         shown = {n: v for n, v in progress.figures.items() if n in _SHOWN or n.endswith("/success")}
         figures = "  ".join(f"{name} {value:.3f}" for name, value in shown.items())
-        filled = round(24 * progress.done / progress.total)
-        bar = "#" * filled + "." * (24 - filled)
-        line = f"{progress.stage:>7} [{bar}] {progress.done}/{progress.total}  {figures}"
-        evaluated = any(name.endswith("/success") for name in progress.figures)
-        end = "\n" if evaluated or progress.done == progress.total or not sys.stdout.isatty() else "\r"
-        if first and (end == "\r" or evaluated or progress.done % 50 == 0 or progress.done == progress.total):
-            print(line, end=end, flush=True)
+        bar.set_postfix_str(figures, refresh=False)
+        bar.update(progress.done - bar.n)
+        if "/success" in figures:
+            bar.write(f"{stage:>7} {progress.done}/{progress.total}  {figures}")
+    if bar is not None:
+        bar.close()
     if first:
         print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
     return 0
+
+
+def _bar(stage: str, total: int, done: int) -> Any:
+    """A line of progress with the time left; into a file, one line every half minute."""
+    from tqdm import tqdm
+
+    often = 0.5 if sys.stderr.isatty() else 30.0
+    layout = "{desc:>7} |{bar:20}| {n}/{total}  {remaining} left{postfix}"
+    return tqdm(total=total, initial=done, desc=stage, mininterval=often, bar_format=layout, ascii=".#")
 
 
 def evaluate(

@@ -60,7 +60,15 @@ def _outcome(task: Task) -> torch.Tensor:
 
 def _same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
     """Two paths agree bit for bit as far as both go (a set may end its episode earlier)."""
-    return all(torch.equal(x, y) for x, y in zip(a, b, strict=False))
+    return _gap(a, b) == ""
+
+
+def _gap(a: list[torch.Tensor], b: list[torch.Tensor]) -> str:
+    """Where two paths first differ and by how much; nothing if they agree bit for bit."""
+    for step, (x, y) in enumerate(zip(a, b, strict=False)):
+        if not torch.equal(x, y):
+            return f"first at step {step}, by up to {float((x - y).abs().max()):.2g}"
+    return ""
 
 
 def _episode(make: MakeTask, sets: int, instances: int, seed: int = 7) -> list[torch.Tensor]:
@@ -92,7 +100,10 @@ def sizes_are_as_declared(make: MakeTask) -> None:
     _require(all(s > 0 for s in task.noise_scale), f"noise_scale must be positive: {task.noise_scale}")
     env = Env(task, EnvConfig(sets=sets, instances=instances))
     observation = env.reset()
-    command, limited = task.command(torch.zeros(sets, task.action_size))
+    answer = task.command(torch.zeros(sets, task.action_size))
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    _require(pair, f"command() must return commands and what was limited, got {type(answer).__name__}")
+    command, limited = answer
     found = {
         "states()": (observation.states, (sets, instances, size)),
         "condition()": (observation.condition, (sets, task.condition_size)),
@@ -146,22 +157,22 @@ def an_episode_lasts_its_horizon(make: MakeTask) -> None:
 def the_same_seed_gives_the_same_bits(make: MakeTask) -> None:
     """Two runs with one seed agree bit for bit, two seeds do not."""
     one, two = _episode(make, 3, 4), _episode(make, 3, 4)
-    _require(_same(one, two), "two runs differ")
+    _require(_same(one, two), f"two runs differ, {_gap(one, two)}")
     _require(not torch.equal(one[-1], _episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
 
 
 def a_set_does_not_depend_on_the_others(make: MakeTask) -> None:
     """The first sets of many are bit-identical to the same sets alone."""
     few, many = _episode(make, 2, 3), _episode(make, 5, 3)
-    same = _same(few, [outcome[:2] for outcome in many])
-    _require(same, "states or rewards of sets 0 and 1 change when there are five sets instead of two")
+    gap = _gap(few, [outcome[:2] for outcome in many])
+    _require(not gap, f"states or rewards of sets 0 and 1 change when there are five sets, not two: {gap}")
 
 
 def an_instance_does_not_depend_on_the_others(make: MakeTask) -> None:
     """The first instances of a large set are bit-identical to a smaller set's (paper, Eq. 5)."""
     few, many = _episode(make, 2, 1), _episode(make, 2, 40)
-    same = _same(few, [outcome[:, :1] for outcome in many])
-    _require(same, "states or rewards of instance 0 change when its set has 40 instances instead of one")
+    gap = _gap(few, [outcome[:, :1] for outcome in many])
+    _require(not gap, f"states or rewards of instance 0 change when its set has 40 instances: {gap}")
 
 
 def permuting_instances_permutes_results(make: MakeTask) -> None:
@@ -307,7 +318,7 @@ PROMISES: tuple[Callable[[MakeTask], str | None], ...] = (
 
 
 def check_task(make: MakeTask) -> list[Verdict]:
-    """Ask a task for all its promises; only the first, if it cannot even begin.
+    """Ask a task for all its promises; the first two alone, if it cannot begin or its sizes are wrong.
 
     Args:
         make: Builds a fresh task each time it is called, for instance the class itself.
@@ -323,6 +334,6 @@ def check_task(make: MakeTask) -> list[Verdict]:
             where = traceback.extract_tb(error.__traceback__)[-1]
             problem = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
         verdicts.append(Verdict(promise.__name__.replace("_", " "), problem, detail or ""))
-        if problem and promise is it_can_be_built_and_begun:
-            break
+        if problem and promise in (it_can_be_built_and_begun, sizes_are_as_declared):
+            break  # the others would only say the same in other words
     return verdicts

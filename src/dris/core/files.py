@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 from collections.abc import Iterator
@@ -12,13 +13,27 @@ from typing import Any
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file by new content, or leave it as it was: there is no state in between."""
+    """Replace a file by new content, or leave it as it was: there is no state in between.
+
+    What a process that was killed left behind of the same file is removed.
+
+    Raises:
+        OSError: It cannot be written, for instance because the disk is full; the message names it.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    for old in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        owner = old.name.split(".")[-2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            old.unlink(missing_ok=True)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise OSError(f"{path} cannot be written: {error.strerror or error}") from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

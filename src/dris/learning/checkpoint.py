@@ -34,6 +34,7 @@ RENAMED = {
 DIVERGED = "diverged"
 """Kind of the file that keeps what led to a number that is not finite."""
 LARGEST_BYTES = 512 * 1024 * 1024
+TYPES = (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool)
 
 
 class CheckpointError(DrisError, ValueError):
@@ -141,6 +142,8 @@ def _upgraded(config: dict[str, Any]) -> dict[str, Any]:
 
 def _check_finite(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     for name, tensor in tensors.items():
+        if tensor.dtype not in TYPES:
+            raise CheckpointError(f"{path}: tensor '{name}' is of {tensor.dtype}, which no checkpoint has")
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor '{name}' is not finite")
 
