@@ -7,11 +7,23 @@ and one action has to suit them all.
     dris check examples/own_task.py:CraneTask
 """
 
+from dataclasses import dataclass
+
 import torch
 
-from dris import Domain, KeyedRng, Range, Task
+from dris import Domain, KeyedRng, Range, Task, policy_field
 
 GRAVITY = 9.81  # [m/s2]
+
+
+@dataclass(frozen=True)
+class CraneConfig:
+    """Values of the task: flags of `dris train` (`--task.swing 0.5`), stored with every policy."""
+
+    max_acceleration: float = policy_field(2.0)
+    """Of the trolley at an action of 1 [m/s2]; a policy that was trained with another is refused."""
+    swing: float = 0.3
+    """Largest angle of the rope at the start [rad]."""
 
 
 class CraneTask(Task):
@@ -30,9 +42,11 @@ class CraneTask(Task):
     horizon = 60
     step_s = 0.1
     substep_s = 0.01
-    max_acceleration = 2.0  # [m/s2]
+    Config = CraneConfig
+    presets = {"calm": CraneConfig(swing=0.1)}
 
-    def __init__(self) -> None:
+    def __init__(self, config: CraneConfig = CraneConfig()) -> None:
+        self.config = config
         self.domain = Domain(
             {
                 "rope": Range(0.6, 1.4, "m", "rope length"),
@@ -50,11 +64,11 @@ class CraneTask(Task):
         self.drag[sets] = self.domain.column(parameters, "drag")
         start = torch.zeros(len(sets), 4)
         start[:, 0] = rng.uniform(1, low=-2.0, high=2.0)[:, 0]
-        start[:, 2] = rng.uniform(1, low=-0.3, high=0.3)[:, 0]
+        start[:, 2] = self.config.swing * rng.uniform(1, low=-1.0, high=1.0)[:, 0]
         self.state[sets] = start[:, None]  # every load of a set starts alike
 
     def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.max_acceleration * action, torch.zeros(len(action), dtype=torch.bool)
+        return self.config.max_acceleration * action, torch.zeros(len(action), dtype=torch.bool)
 
     def initial_command(self) -> torch.Tensor:
         return torch.zeros(len(self.state), 1)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dris.learning.policy import Policy as Policy
     from dris.learning.trainer import Trainer as Trainer
 
-__version__ = "0.2.0"
+__version__ = "0.1.0"
 
 # Torch's OpenMP threads wait for work by spinning, and so take the cores from the world's own threads: an
 # iteration at N = 200 takes a fifth longer. It is read when torch is first imported.

@@ -147,10 +147,14 @@ def test_every_file_of_the_source_that_is_named_exists(page):
     } == set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the source still names docs as they were; remove this mark with the last"
-)
 def test_every_document_that_the_source_names_exists():
     for path in (ROOT / "src").rglob("*.py"):
         for one in re.findall(r"docs/[\w/-]+\.(?:md|png)", path.read_text()):
             assert (ROOT / one).exists(), f"{path.relative_to(ROOT)} names {one}"
+
+
+def test_every_step_of_the_data_s_way_is_a_module():
+    way = (ROOT / "README.md").read_text().partition("The data's way")[2].partition("What a package")[0]
+    modules = re.findall(r"\b\w+/\w+\.py\b", way)
+    assert len(set(modules)) >= 12
+    assert [m for m in modules if not (ROOT / "src" / "dris" / m).exists()] == []

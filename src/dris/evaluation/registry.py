@@ -136,7 +136,7 @@ def find_policy(name: str, task: str | None = None) -> PolicyHandle:
 def load_policy(name: str | Path, task: str | None = None) -> Policy:
     """A trained policy, ready to act: one that ships, a run folder's, or a file's.
 
-    Its `task_config` says what its actions mean.
+    Its `task` is the one that it was trained on, whose `config` says what its actions mean.
     """
     handle = find_policy(str(name), task)
     policy = handle.make_agent(None, 1)

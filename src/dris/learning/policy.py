@@ -158,7 +158,7 @@ class Policy:
 
     def __init__(self, task: Task, encoder: EncoderConfig, config: PolicyConfig):
         self.config = config
-        self.task_config = task.config
+        self.task = task
         state_size = len(task.state_names)
         self.encoder = SetEncoder(state_size, task.noise_scale, encoder).eval().requires_grad_(False)
         shape = Observation(torch.zeros(1, 1, state_size), torch.zeros(1, task.condition_size))
