@@ -7,8 +7,7 @@ import torch
 
 from dris.catching.control import BallEstimate
 from dris.catching.task import CatchingTask
-from dris.core.constants import GRAVITY
-from dris.perception.arrival import Arrival, sinks_in
+from dris.perception.arrival import Arrival, free_fall
 from dris.perception.plate import Plate
 
 
@@ -48,8 +47,4 @@ class TrainingRobot:
     def arrival(self, time_s: float, height_m: float) -> Arrival | None:
         """By free fall from the true state."""
         ball = self.estimate(time_s)
-        left_s = sinks_in(float(ball.position[2]) - height_m, float(ball.velocity[2]))
-        if left_s is None:
-            return None
-        after = ball.velocity - (0.0, 0.0, GRAVITY * left_s)
-        return Arrival(time_s + left_s, ball.position + 0.5 * (ball.velocity + after) * left_s, after)
+        return free_fall(time_s, ball.position, ball.velocity, height_m)

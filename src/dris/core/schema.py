@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import msgspec
 from msgspec import Meta
 
 from dris.core.files import read_json
+from dris.core.typed import typed
 
 SCHEMA = 1
 """Raised when a file's keys change their meaning."""
@@ -72,20 +72,6 @@ def read_as(file: Path, of: type[T], kind: str = "") -> T:
                 "another place or of another version of dris"
             )
     return typed(found, of, str(file))
-
-
-def typed(value: Any, of: Any, where: str) -> Any:
-    """A value as a type.
-
-    Raises:
-        ValueError: It is another; the message names the place and what was expected there.
-    """
-    try:
-        return msgspec.convert(value, of)
-    except (msgspec.MsgspecError, ValueError) as error:
-        words, _, path = str(error).partition(" - at `$")
-        key = path.strip("`.")
-        raise ValueError(" ".join(f"{where}: {f'{key}: ' if key else ''}{words}".split())) from error
 
 
 def check_row(row: Mapping[str, Any], where: str, needed: Iterable[str] = ()) -> None:

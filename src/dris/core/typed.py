@@ -37,10 +37,21 @@ def from_plain(cls: type[T], values: Any, where: str) -> T:
             relies on; the message names it.
     """
     _check_names(cls, values, where)
+    return typed(values, cls, where)
+
+
+def typed(value: Any, of: Any, where: str) -> Any:
+    """A value as a type.
+
+    Raises:
+        ValueError: It is another; the message names the place and what was expected there.
+    """
     try:
-        return msgspec.convert(values, cls, dec_hook=lambda kind, value: kind(value))
-    except (msgspec.ValidationError, ValueError, TypeError) as error:
-        raise ValueError(f"{where}: {error}") from error
+        return msgspec.convert(value, of, dec_hook=lambda kind, given: kind(given))
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        words, _, path = str(error).partition(" - at `$")
+        key = path.strip("`.")
+        raise ValueError(" ".join(f"{where}: {f'{key}: ' if key else ''}{words}".split())) from error
 
 
 def _check_names(cls: type, values: Any, where: str) -> None:

@@ -8,9 +8,8 @@ import numpy as np
 
 from dris.catching.control import BallEstimate, BallObserver
 from dris.catching.settings import CatchingConfig
-from dris.core.constants import GRAVITY
 from dris.lab.twin import Twin
-from dris.perception.arrival import Arrival, sinks_in
+from dris.perception.arrival import Arrival, free_fall
 from dris.perception.plate import Plate
 
 
@@ -68,9 +67,4 @@ class TruthObserver:
         if self._twin.touched:
             return None
         state = self._twin.state()
-        position, velocity = state.thing_position, state.thing_velocity
-        left_s = sinks_in(float(position[2]) - height_m, float(velocity[2]))
-        if left_s is None:
-            return None
-        after = velocity - (0.0, 0.0, GRAVITY * left_s)
-        return Arrival(state.time_s + left_s, position + 0.5 * (velocity + after) * left_s, after)
+        return free_fall(state.time_s, state.thing_position, state.thing_velocity, height_m)

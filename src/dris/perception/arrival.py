@@ -28,6 +28,15 @@ class Arrival:
     flies and each sight is one of it."""
 
 
+def free_fall(time_s: float, position: np.ndarray, velocity: np.ndarray, height_m: float) -> Arrival | None:
+    """The arrival of a ball that flies without air from a state [3], [3]; None if it never sinks there."""
+    left_s = sinks_in(float(position[2]) - height_m, float(velocity[2]))
+    if left_s is None:
+        return None
+    after = velocity - (0.0, 0.0, GRAVITY * left_s)
+    return Arrival(time_s + left_s, position + 0.5 * (velocity + after) * left_s, after)
+
+
 def sinks_in(gap_m: float, rise: float, gravity: float = GRAVITY) -> float | None:
     """Time until a ball `gap_m` over a height, rising at `rise` [m/s], sinks to it; None if it never does.
 
