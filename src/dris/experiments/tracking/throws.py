@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import torch
 
+from dris.catching.settings import TEXT
+from dris.catching.throws import throw
+from dris.core.rng import KeyedRng
 from dris.perception.camera import Array
 from dris.perception.motion import GRAVITY_IN_BASE
 
@@ -15,6 +19,9 @@ PLATE_IN_BASE = np.array([0.69, 0.0, 0.56])
 PLATE_HALF_M = 0.12
 REST_SPEED = 0.25
 """Slower impacts do not bounce [m/s]: a hop of 3 mm."""
+
+SEEN = replace(TEXT, incoming=(-np.pi / 3, np.pi / 3))
+"""Throws that the laboratory's two cameras see all the way: the training's go from -90 to 90 degrees."""
 
 Kind = Literal["training", "ramp"]
 
@@ -62,23 +69,22 @@ class Throw:
 def make_throw(kind: Kind, generator: np.random.Generator) -> Throw:
     """A throw at the plate's home that bounces there and comes to rest.
 
-    `training`: the paper's throws, 1 to 2 m in 1 to 1.5 s, arriving at 4.7 to 7.5 m/s. `ramp`: 2.4 m/s down
-    and 1.3 to 2 m/s ahead.
+    `training`: the training's throws, 1 to 2 m in 1 to 1.5 s, arriving at 4.7 to 7.5 m/s, but for those from
+    the sides (`SEEN`). `ramp`: 2.4 m/s down and 1.3 to 2 m/s ahead.
 
     Radius 2 to 4 cm. An impact keeps 0.2 to 0.45 of the vertical speed, which is what the
-    contact preset `paper` makes of its restitutions and less, and 0.02 to 0.1 of the horizontal speed: a
+    contact preset `averaged` makes of its restitutions and less, and 0.02 to 0.1 of the horizontal speed: a
     still plate stands for one that moves along, and the ball stays on it.
     """
     radius = generator.uniform(0.02, 0.04)
     spot = PLATE_IN_BASE + np.array([*generator.uniform(-0.05, 0.05, 2), radius])
     if kind == "training":
-        flight, distance = generator.uniform(1.0, 1.5), generator.uniform(1.0, 2.0)
-        heading = generator.uniform(-np.pi / 3, np.pi / 3)
-        rise = generator.uniform(-0.2, 0.2)  # release over plate
-        ahead, down = distance / flight, rise / flight + 0.5 * 9.81 * flight
+        first = torch.zeros(1, dtype=torch.long)
+        thrown = throw(SEEN, KeyedRng(int(generator.integers(2**31)), first, first, first))
+        velocity = thrown.arrival_velocity[0].double().numpy()
     else:
         heading, ahead, down = generator.uniform(-0.35, 0.35), generator.uniform(1.3, 2.0), 2.4
-    velocity = np.array([-ahead * np.cos(heading), -ahead * np.sin(heading), -down])
+        velocity = np.array([-ahead * np.cos(heading), -ahead * np.sin(heading), -down])
     restitution, kept = generator.uniform(0.2, 0.45), generator.uniform(0.02, 0.1)
     pieces = [Piece(0.0, spot, velocity, False)]
     time_s = 0.0
