@@ -74,8 +74,8 @@ def study(
             Appendix B predicts of N, measured; distance: how far the results that are there are from the
             paper's 70 published means, by preset (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
-        out: Folder of the results; by default results/paper or results/theory, with --quick runs/paper-quick
-            or runs/theory-quick.
+        out: Folder of the results; by default runs/paper or runs/theory, with --quick runs/paper-quick or
+            runs/theory-quick. What this repository holds is in results/paper and results/theory.
         work: Folder of the runs themselves.
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
@@ -89,7 +89,7 @@ def study(
         raise ValueError("--json is of `dris study distance`; other studies write to --out")
 
     validation.check_at_least_one(workers=workers)
-    folder = out or (Path("runs") / f"{what}-quick" if quick else Path("results") / what)
+    folder = out or Path("runs") / (f"{what}-quick" if quick else what)
     if what == "theory":
         from dris.experiments.study.theory import TheoryConfig, measure
 
@@ -128,7 +128,7 @@ def _distance(folder: Path, json_file: Path | None) -> int:
 
 def trials(
     config: Annotated[TrialsConfig, tyro.conf.arg(name="")] = PAPER_TRIALS,
-    out: Path = Path("results/trials"),
+    out: Path = Path("runs/trials"),
     name: str = "",
     workers: int = 1,
     films: bool = False,
