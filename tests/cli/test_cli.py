@@ -216,6 +216,10 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         (("train", "catching", "--noise", "nan"), "noise must be 0 or more"),
         (("train", "catching", "--noise", -1), "noise must be 0 or more"),
         (("train", "catching", "--ppo.weight-decay", "nan"), "weight_decay must be 0 or more and finite"),
+        (
+            ("train", "catching", "--encoder.instances", 0),
+            "Error parsing encoder: instances must be at least 1",
+        ),
         (("train", "catching", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
         (
             ("train", "examples/own_task.py:CraneTask", "--preset", "released"),

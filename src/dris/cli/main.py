@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any, TextIO
 
 import tyro
 
@@ -28,8 +29,25 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
     }
 
 
+class _Plain:
+    """A stream without tyro's inner names in it."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write on."""
+        return self._stream.write(
+            text.replace("__tyro-dummy-inner__.", "").replace("parsing config.", "parsing ")
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def main() -> None:
     """Entry point of the command."""
+    sys.stderr = _Plain(sys.stderr)  # type: ignore[assignment]
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         print(f"dris {__version__}")
