@@ -332,7 +332,7 @@ def test_where_the_plate_meets_the_ball_standing_still_is_worth_something():
     [
         ({"distance": (2.0, 1.0)}, "distance .* is reversed"),
         ({"max_tilt": 1.0}, "max_tilt"),
-        ({"contact": "soft"}, "contact must be one of paper, exact, got 'soft'"),
+        ({"contact": "soft"}, "contact must be one of averaged, exact, got 'soft'"),
         ({"mount": "up"}, "mount must be one of down, level, got 'up'"),
         ({"start": "there"}, "start must be one of arrival, home, got 'there'"),
         ({"displacement_curve": "cube"}, "displacement_curve must be one of linear, square"),

@@ -223,7 +223,7 @@ def test_bench_writes_ratios_by_instances(tmp_path):
         (("train", "catching", "--encoder.widths", 64, 0), "widths must be at least 1 each"),
         (
             ("train", "examples/own_task.py:CraneTask", "--preset", "released"),
-            "no preset 'released'; known: none",
+            "no preset 'released'; known: calm",
         ),
         (("evaluate", "still", "--json", "results"), "ends in .json"),
         (("evaluate", "still", "--json", "config.json"), "none of config.json"),
