@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "dris"
 MAY_IMPORT = {
     "core": set(),
     "adapters": {"core"},
+    "belief": {"core"},
     "learning": {"core"},
     "evaluation": {"core", "learning"},
     "sim": {"core"},
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "report": {"core", "learning", "evaluation", "experiments"},
     "view": {"core", "learning", "evaluation", "catching"},
     "cli": {
-        *("core", "learning", "evaluation", "catching", "physx", "lab", "experiments"),
+        *("core", "belief", "learning", "evaluation", "catching", "physx", "lab", "experiments"),
         *("report", "view"),
     },
 }

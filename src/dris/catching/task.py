@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from dris.catching.drawing import Drawing
 
 
+MIN_RADIUS, MAX_RADIUS = 0.01, 0.06
+"""A belief keeps radii within these [m]."""
+
+
 class CatchingTask(Task):
     """Catch a ball on a flat plate.
 
@@ -200,6 +204,53 @@ class CatchingTask(Task):
         velocity = to_motion(world.vel, rotation[:, None])
         self._states = torch.cat((displacement.movedim(-1, 0), velocity.movedim(-1, 0))).movedim(0, -1)
         self.normal = to_motion(plate_normal(world.plate_quat), rotation)
+
+    def read_instances(self) -> torch.Tensor:
+        """Position, velocity, spin (base frame), radius, frictions, restitution of all balls [B, N, 13]."""
+        return torch.cat([part.reshape(*part.shape[:2], -1) for part in self._parts()], dim=-1)
+
+    def _parts(self) -> tuple[torch.Tensor, ...]:
+        """What the world holds of the balls: vectors [B, N, 3], then scalars [B, N]."""
+        world = self.world
+        vectors = (world.pos, world.vel, world.spin)
+        return (*vectors, world.radius, world.static_friction, world.dynamic_friction, world.restitution)
+
+    def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """Balls as `read_instances` reads them, from `first` on [B, N - first, 13].
+
+        Parameters are kept possible; a ball that lies stays on the plate and moves with it along its normal;
+        one that flies is not inside the plate.
+        """
+        world = self.world
+        pos, vel, spin, scalars = values.split((3, 3, 3, 4), dim=-1)
+        radius = scalars[..., 0].clamp(MIN_RADIUS, MAX_RADIUS)
+        static = scalars[..., 1].clamp_min(0.0)
+        dynamic = torch.minimum(scalars[..., 2].clamp_min(0.0), static)
+        restitution = scalars[..., 3].clamp(0.0, 1.0)
+        cut = torch.stack((radius, static, dynamic, restitution), dim=-1) != scalars
+        normal = plate_normal(world.plate_quat)[:, None]
+        arm = pos - world.plate_pos[:, None]
+        height, across = normal_tangential(arm, normal)
+        lies = world.mode[:, first:] > 0
+        inside = ~lies & (height < radius) & (height > -radius) & (across < self.plate_half_length)
+        lift = torch.where(lies | inside, radius - height, torch.zeros_like(height))
+        turning = torch.linalg.cross(world.plate_omega[:, None].expand_as(arm), arm)
+        leaving = ((vel - world.plate_vel[:, None] - turning) * normal).sum(dim=-1)
+        pos = pos + lift[..., None] * normal
+        vel = vel - torch.where(lies, leaving, torch.zeros_like(leaving))[..., None] * normal
+        new = (pos, vel, spin, radius, static, dynamic, restitution)
+        for held, value in zip(self._parts(), new, strict=True):
+            held[:, first:] = value
+        self._update_states()
+        return cut.any(dim=-1) | inside
+
+    def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """Balls in flight with states (d, v) in the motion frame [B, N - first, 6]."""
+        values = self.read_instances()[:, first:]
+        turn = self._rotation[:, None]
+        values[..., :3] = (turn @ states[..., :3, None])[..., 0] + self.world.plate_pos[:, None]
+        values[..., 3:6] = (turn @ states[..., 3:, None])[..., 0]
+        return self.write_instances(values, first)
 
     def states(self) -> torch.Tensor:
         """(d, v) of every ball in the motion frame [B, N, 6]."""

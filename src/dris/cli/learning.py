@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -119,6 +119,7 @@ def evaluate(
     seed: int = 10_007,
     world: World = "training",
     drive: Drive = "ideal",
+    belief: Literal["none", "ensemble"] = "none",
     task: str | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -136,12 +137,16 @@ def evaluate(
             sight; some 5 and 50 episodes a second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; no-rate-limit:
             with friction and latency; rate-limit: and FCI's 1000 Nm/s; fitted-gains: and gains fitted to it.
+        belief: What stands between what is seen and the policy, in the training world. ensemble: 50 instances
+            that run on beside the real one, pulled by every observation (ensemble Kalman); the policy sees
+            their mean.
         task: Where the policies' task is now, if not where their files say.
         json_file: Also write the scores to this file.
     """
+    from dris.belief.agent import EnsembleBelief
     from dris.core.files import to_json, write_atomically
     from dris.evaluation.registry import find_policy
-    from dris.evaluation.scores import in_words
+    from dris.evaluation.scores import in_words, score
     from dris.experiments.worlds import check_world, score_in
 
     validation.check_at_least_one(episodes=episodes)
@@ -150,10 +155,15 @@ def evaluate(
     validation.check_json(json_file)
     handles = [find_policy(name, task) for name in policies]
     check_world(world, handles, conditions, drive)
+    if belief != "none" and world != "training":
+        raise ValueError(f"--belief {belief} knows the training world alone: leave out --world {world}")
     rows = []
     for handle in handles:
         for condition in conditions:
-            row = score_in(world, handle, condition, episodes, seed, drive)
+            if belief == "none":
+                row = score_in(world, handle, condition, episodes, seed, drive)
+            else:
+                row = score(handle, condition, episodes, seed, EnsembleBelief()) | {"belief": belief}
             rows.append({"policy": handle.name, **row})
             print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:

@@ -78,6 +78,7 @@ class Step:
     Attributes:
         observation: Of the state reached.
         reward: [B] mean reward of each set.
+        rewards: [B, N] of each instance.
         terms: Named terms of it, [B] each.
         success: [B, N] which instances would count as a success now.
         terminated: [B] episodes that ended because of the state reached.
@@ -87,6 +88,7 @@ class Step:
 
     observation: Observation
     reward: torch.Tensor
+    rewards: torch.Tensor
     terms: dict[str, torch.Tensor]
     success: torch.Tensor
     terminated: torch.Tensor
@@ -114,22 +116,28 @@ class DivergedError(DrisError, RuntimeError):
 class Env:
     """B sets of a task. `reset` starts episodes, `step` advances all sets by one control step."""
 
-    def __init__(self, task: Task, config: EnvConfig, domain: Domain | None = None):
+    def __init__(
+        self, task: Task, config: EnvConfig, domain: Domain | None = None, belief_from: int | None = None
+    ):
         """Allocate the task's sets.
 
         Args:
             task: The task; it belongs to this environment from now on.
             config: Sizes, seed, noise, execution error, delay.
             domain: Ranges to draw from instead of the task's, for instance `task.domain.shifted()`.
+            belief_from: Instances from this one on are a belief: they are drawn from the task's own ranges.
         """
         self.task, self.config = task, config
         self.domain = task.domain if domain is None else domain
+        self._belief_from = belief_from
         if list(self.domain) != list(task.domain):
             raise ValueError(f"domain has {list(self.domain)}, the task's has {list(task.domain)}")
         task.allocate(config.sets, config.instances)
         self._noise_scale = config.noise * torch.tensor(task.noise_scale)
         self._error = torch.zeros(config.sets, 1, len(task.state_names))  # of the observation, in scales
         self._seen = torch.zeros(0)  # states as they were observed last, with dropout
+        self.missing: torch.Tensor | None = None
+        """[B] which sets saw nothing at the last step; None: all saw."""
         self._every = torch.arange(config.sets)
         self.steps = torch.zeros(config.sets, dtype=torch.long)
         """[B] control steps since each episode began."""
@@ -165,7 +173,7 @@ class Env:
         self.steps[sets] = 0
         self._finished[sets] = False
         rng = self._rng(sets, _START)
-        parameters = self.domain.sample(rng, self.config.instances)
+        parameters = self.domain.sample(rng, self.config.instances, self.task.domain, self._belief_from)
         low, high = self.config.delay_s
         delay = rng.uniform(1, low=low, high=high)[:, 0]
         self._delay_substeps[sets] = torch.round(delay / self.task.substep_s).long()
@@ -225,10 +233,12 @@ class Env:
         self._draw_error(self._every, fresh=False)
         terminated = self.task.terminated().expand(self.config.sets)
         truncated = ~terminated & (self.steps >= self.task.horizon)
+        self.missing = self._missing()
         self._finished = terminated | truncated
         return Step(
-            observation=self._observe(states, self._missing()),
+            observation=self._observe(states, self.missing),
             reward=reward.mean(dim=1),
+            rewards=reward,
             terms={name: term.mean(dim=1) for name, term in terms.items()},
             success=self.task.success(),
             terminated=terminated,

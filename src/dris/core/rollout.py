@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -22,6 +22,17 @@ EVALUATION_SEED = 10_007
 
 VALIDATION_SEED = 20_011
 """Seed of the evaluations during training: whatever is chosen by them is reported on other episodes."""
+
+
+class Believe(Protocol):
+    """A belief of some instances, put before agents."""
+
+    @property
+    def instances(self) -> int:
+        """How many."""
+
+    def before(self, agent: Agent, env: Env) -> Agent:
+        """An agent that sees what the belief makes of observations."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +61,22 @@ class Outcomes:
         return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates)
 
 
-def make_env(task: Task, condition: Condition, episodes: int, seed: int) -> Env:
-    """Sets of one instance each under a condition; the task belongs to them from now on."""
+def make_env(task: Task, condition: Condition, episodes: int, seed: int, believed: int = 0) -> Env:
+    """Sets of one instance each under a condition; the task belongs to them from now on.
+
+    Args:
+        task: Whatever is to be done.
+        condition: What makes it harder.
+        episodes: Sets.
+        seed: Of the episodes.
+        believed: Instances of a belief beside the true one, which comes first.
+    """
     if condition.task:
         task = task.with_config(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
     config = EnvConfig(
         sets=episodes,
-        instances=1,
+        instances=1 + believed,
         seed=seed,
         noise=condition.noise,
         noise_correlation=condition.noise_correlation,
@@ -65,7 +84,7 @@ def make_env(task: Task, condition: Condition, episodes: int, seed: int) -> Env:
         execution_error=condition.execution_error,
         delay_s=(condition.delay_s, condition.delay_s),
     )
-    return Env(task, config, domain=task.domain.shifted(**shifts))
+    return Env(task, config, task.domain.shifted(**shifts), belief_from=1 if believed else None)
 
 
 @dataclass(frozen=True)
@@ -105,6 +124,7 @@ def run_episodes(
     condition: Condition,
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
+    believe: Believe | None = None,
 ) -> Outcomes:
     """Run single-instance episodes, all at once, and judge success at each one's last step.
 
@@ -114,14 +134,18 @@ def run_episodes(
         condition: What makes it harder.
         episodes: How many, each in a set of one instance.
         seed: Of throws, physics and noise.
+        believe: Puts a belief between what is seen and the agent.
     """
-    env = make_env(make_task(), condition, episodes, seed)
+    env = make_env(make_task(), condition, episodes, seed, believe.instances if believe else 0)
+    agent = make_agent(env.task, episodes)
+    if believe is not None:
+        agent = believe.before(agent, env)
     running = torch.ones(episodes, dtype=torch.bool)
     success: dict[str, torch.Tensor] = {}
     total, steps = torch.zeros(episodes), torch.zeros(episodes)
-    for transition in rollout(env, make_agent(env.task, episodes)):
+    for transition in rollout(env, agent):
         step = transition.step
-        total += running * step.reward
+        total += running * step.rewards[:, 0]
         steps += running
         for name, caught in {"success": step.success, **env.task.other_successes()}.items():
             success.setdefault(name, torch.zeros(episodes, dtype=torch.bool))[running] = caught[running, 0]

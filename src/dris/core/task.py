@@ -154,6 +154,26 @@ class Task(ABC):
         """What conditions the policy besides the set [B, C]; asked for only if C > 0."""
         return torch.zeros(0, 0)
 
+    def read_instances(self) -> torch.Tensor:
+        """All that is uncertain of each instance [B, N, D], for a belief: its state and its parameters."""
+        raise ValueError(f"{type(self).__name__} has no read_instances: a belief needs it")
+
+    def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """Change the instances from `first` on to what `read_instances` would read [B, N - first, D].
+
+        Returns:
+            [B, N - first] which had to be changed to be physical.
+        """
+        raise ValueError(f"{type(self).__name__} has no write_instances: a belief needs it")
+
+    def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
+        """Change the states of the instances from `first` on [B, N - first, S]; parameters stay.
+
+        Returns:
+            As `write_instances`.
+        """
+        raise ValueError(f"{type(self).__name__} has no place_states: a belief needs it")
+
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:
         """Named terms [B, N] of the present states' reward; the reward is their sum."""

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from dris.core.conditions import Condition, find_condition
-from dris.core.rollout import EVALUATION_SEED, Score, run_episodes
+from dris.core.rollout import EVALUATION_SEED, Believe, Score, run_episodes
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
 from dris.evaluation.statistics import wilson
@@ -30,6 +30,7 @@ def evaluate(
     condition: str | Condition = "clean",
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
+    believe: Believe | None = None,
 ) -> Score:
     """Success and mean reward of a policy on single instances.
 
@@ -38,15 +39,19 @@ def evaluate(
         condition: What makes it harder, by name or by its values.
         episodes: How many.
         seed: Of the episodes; by default one that training never uses.
+        believe: Puts a belief between what is seen and the policy, for instance `EnsembleBelief()`.
     """
     handle = find_policy(policy) if isinstance(policy, str) else policy
     if isinstance(condition, str):
         condition = find_condition(condition, handle.task.conditions())
-    return run_episodes(handle.make_task, handle.make_agent, condition, episodes, seed).score()
+    return run_episodes(handle.make_task, handle.make_agent, condition, episodes, seed, believe).score()
 
 
 def worst_case(
-    policy: PolicyHandle, episodes: int = 2000, seed: int = EVALUATION_SEED
+    policy: PolicyHandle,
+    episodes: int = 2000,
+    seed: int = EVALUATION_SEED,
+    believe: Believe | None = None,
 ) -> tuple[Score, dict[str, float]]:
     """The lowest success on a grid over the domain, and where it is.
 
@@ -58,20 +63,22 @@ def worst_case(
     found: list[tuple[Score, dict[str, float]]] = []
     for point in product(*values):
         exactly = tuple((name, value, value) for name, value in zip(domain, point, strict=True))
-        score = evaluate(policy, Condition(domain=exactly), episodes, seed)
+        score = evaluate(policy, Condition(domain=exactly), episodes, seed, believe)
         found.append((score, dict(zip(domain, point, strict=True))))
     return min(found, key=lambda entry: entry[0].success)
 
 
-def score(policy: PolicyHandle, condition: str, episodes: int, seed: int) -> dict[str, Any]:
+def score(
+    policy: PolicyHandle, condition: str, episodes: int, seed: int, believe: Believe | None = None
+) -> dict[str, Any]:
     """Outcome of a policy under a condition by its name: episodes, success with interval, reward.
 
     The worst case adds where it is.
     """
     if condition == WORST_CASE:
-        result, point = worst_case(policy, episodes, seed)
+        result, point = worst_case(policy, episodes, seed, believe)
         return score_row(condition, seed, result) | {"where": point}
-    return score_row(condition, seed, evaluate(policy, condition, episodes, seed))
+    return score_row(condition, seed, evaluate(policy, condition, episodes, seed, believe))
 
 
 def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:

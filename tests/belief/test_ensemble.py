@@ -1,0 +1,83 @@
+"""The ensemble update against the Kalman filter, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+
+from dris.belief.ensemble import ensemble_update
+
+H = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -1.0]])
+PRIOR = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 0.5]])
+MEAN, SEEN, SIGMA = np.array([1.0, -1.0, 0.5]), np.array([2.0, -2.5]), np.array([0.3, 0.5])
+
+
+def kalman():
+    """Mean, and covariance of a gain that is halved on the anomalies: (I - K H / 2) P (I - K H / 2)^T."""
+    gain = PRIOR @ H.T @ np.linalg.inv(H @ PRIOR @ H.T + np.diag(SIGMA**2))
+    half = np.eye(3) - 0.5 * gain @ H
+    return MEAN + gain @ (SEEN - H @ MEAN), half @ PRIOR @ half.T
+
+
+def ensemble(count, sets=1, seed=0):
+    x = np.random.default_rng(seed).multivariate_normal(MEAN, PRIOR, (sets, count))
+    values, predicted = torch.tensor(x), torch.tensor(x @ H.T)
+    return ensemble_update(values, predicted, torch.tensor(SEEN).expand(sets, 2), torch.tensor(SIGMA))
+
+
+def test_a_large_ensemble_is_the_kalman_filter():
+    mean, covariance = kalman()
+    found = ensemble(200_000)
+    np.testing.assert_allclose(found.values[0].mean(dim=0), mean, atol=0.01)
+    np.testing.assert_allclose(np.cov(found.values[0].T.numpy()), covariance, atol=0.02)
+    # The observation's likelihood under the prior, by its own formula.
+    spread, off = H @ PRIOR @ H.T + np.diag(SIGMA**2), SEEN - H @ MEAN
+    surprise = off @ np.linalg.solve(spread, off)
+    assert float(found.surprise) == pytest.approx(surprise, rel=0.02)
+    expected = -0.5 * (surprise + np.log(np.linalg.det(2 * np.pi * spread)))
+    assert float(found.log_likelihood) == pytest.approx(expected, rel=0.02)
+
+
+def test_it_converges_as_one_over_the_root_of_n():
+    mean, _ = kalman()
+    errors = [
+        float((ensemble(n, sets=400).values.mean(dim=1) - torch.tensor(mean)).norm(dim=1).mean())
+        for n in (25, 100, 400)
+    ]
+    for few, many in zip(errors, errors[1:], strict=False):
+        assert few / many == pytest.approx(2.0, rel=0.25)
+
+
+def test_sets_do_not_depend_on_each_other():
+    many = ensemble(20, sets=5)
+    x = np.random.default_rng(0).multivariate_normal(MEAN, PRIOR, (5, 20))[3:4]
+    one = ensemble_update(
+        torch.tensor(x), torch.tensor(x @ H.T), torch.tensor(SEEN)[None], torch.tensor(SIGMA)
+    )
+    np.testing.assert_allclose(one.values[0], many.values[3], atol=1e-12)
+
+
+def test_a_sure_belief_is_hardly_moved_and_a_vague_observation_hardly_moves():
+    x = torch.tensor(MEAN) + 1e-4 * torch.randn(1, 50, 3, generator=torch.Generator().manual_seed(0))
+    h = x @ torch.tensor(H).T
+    found = ensemble_update(x, h, torch.tensor(SEEN)[None], torch.tensor(SIGMA))
+    assert float((found.values - x).abs().max()) < 1e-5
+    vague = ensemble_update(x, h, torch.tensor(SEEN)[None], torch.tensor([1e6, 1e6]))
+    assert float((vague.values - x).abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": 1}, "at least 2 instances"),
+        ({"observed": torch.zeros(1, 3)}, r"has shape \(1, 2\), got \(1, 3\)"),
+        ({"observed": torch.tensor([[0.0, float("nan")]])}, "not finite: leave it out"),
+        ({"deviation": torch.tensor([0.1, 0.0])}, "positive and finite, got 0"),
+    ],
+)
+def test_what_is_no_observation_is_refused(change, message):
+    count = change.get("count", 5)
+    x = torch.zeros(1, count, 3)
+    with pytest.raises(ValueError, match=message):
+        ensemble_update(
+            x, x[..., :2], change.get("observed", torch.zeros(1, 2)), change.get("deviation", torch.ones(2))
+        )
