@@ -88,6 +88,21 @@ class CraneTask(Task):
     def states(self) -> torch.Tensor:
         return self.state.clone()
 
+    # What a belief needs (`dris evaluate RUN --belief ensemble`): read an instance, and write it back.
+
+    def read_instances(self) -> torch.Tensor:
+        return torch.cat((self.state, self.rope[..., None], self.drag[..., None]), dim=-1)
+
+    def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
+        self.state[:, first:] = values[..., :4]
+        self.rope[:, first:] = values[..., 4].clamp_min(0.1)
+        self.drag[:, first:] = values[..., 5].clamp_min(0.0)
+        return (values[..., 4] < 0.1) | (values[..., 5] < 0)  # what had to be changed
+
+    def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
+        self.state[:, first:] = states
+        return torch.zeros(states.shape[:2], dtype=torch.bool)
+
     def _load(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Horizontal position and velocity of the load [B, N]."""
         x, v, angle, rate = self.state.unbind(dim=-1)

@@ -45,7 +45,7 @@ def test_help_explains_every_verb(verb):
 
 def test_check_passes_the_example():
     out = dris("check", "examples/own_task.py:CraneTask").stdout
-    assert "14 of 14 promises kept" in out and "rope" in out
+    assert "15 of 15 promises kept" in out and "rope" in out
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from fakes import LineTask
 
 from dris import Domain, Range, check_task
 from dris.catching.task import CatchingTask
-from dris.core.check import audit
+from dris.core.promises import audit
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from own_task import CraneTask  # noqa: E402
@@ -173,3 +173,20 @@ def test_broken_tasks_are_told_what_they_break(make, promise, words):
     problems = {v.promise: v.problem for v in check_task(make) if v.problem}
     assert promise in problems
     assert re.search(words, problems[promise])
+
+
+def test_a_belief_needs_instances_that_can_be_written_back():
+    from own_task import CraneTask
+
+    class Forgets(CraneTask):
+        """Writes states, but not the rope."""
+
+        def write_instances(self, values, first=0):
+            self.state[:, first:] = values[..., :4]
+            return torch.zeros(values.shape[:2], dtype=torch.bool)
+
+    by_name = {v.promise: v for v in check_task(Forgets)}
+    assert "in another order, instances differ by" in by_name["a belief can write instances"].problem
+    assert not any(v.problem for v in check_task(CraneTask))
+    plain = {v.promise: v for v in check_task(LineTask)}["a belief can write instances"]
+    assert not plain.problem and "does not offer it" in plain.detail

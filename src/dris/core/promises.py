@@ -1,0 +1,334 @@
+"""The promises that DRIS asks of a task.
+
+Each promise is one function below, named as a sentence. The audit asks of every domain parameter
+that changing it changes what happens: randomization that has no effect is the commonest silent bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from dris.core.env import Env, EnvConfig
+from dris.core.errors import DrisError
+from dris.core.rng import KeyedRng
+from dris.core.task import Task
+
+MakeTask = Callable[[], Task]
+
+LEAST_EFFECT = 0.01
+"""Least effect of a parameter that the audit accepts, in standard deviations of observation noise."""
+
+
+class TaskError(DrisError, AssertionError):
+    """A task broke a promise; the message says which and how."""
+
+
+def _require(condition: bool | torch.Tensor, message: str) -> None:
+    if not bool(condition):
+        raise TaskError(message)
+
+
+def _actions(task: Task, sets: int, seed: int = 0) -> torch.Tensor:
+    """[T, B, A] actions uniform in [-1, 1]; those of a set do not depend on B."""
+    index = torch.arange(sets)
+    rng = KeyedRng(seed, index, torch.zeros_like(index), torch.zeros_like(index))
+    return rng.uniform(task.horizon, task.action_size, low=-1.0, high=1.0).transpose(0, 1)
+
+
+def _outcome(task: Task) -> torch.Tensor:
+    """All that a task says of its instances [B, N, ...]: states, reward terms, success, condition."""
+    states = task.states()
+    scalars = (*task.reward_terms().values(), task.success().float())
+    parts = [states, *(scalar[..., None] for scalar in scalars)]
+    if task.condition_size:
+        parts.append(task.condition()[:, None].expand(-1, states.shape[1], -1))
+    return torch.cat(parts, dim=-1)
+
+
+def _same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    """Two paths agree bit for bit as far as both go (a set may end its episode earlier)."""
+    return _gap(a, b) == ""
+
+
+def _gap(a: list[torch.Tensor], b: list[torch.Tensor]) -> str:
+    """Where two paths first differ and by how much; nothing if they agree bit for bit."""
+    for step, (x, y) in enumerate(zip(a, b, strict=False)):
+        if not torch.equal(x, y):
+            return f"first at step {step}, by up to {float((x - y).abs().max()):.2g}"
+    return ""
+
+
+def _episode(make: MakeTask, sets: int, instances: int, seed: int = 7) -> list[torch.Tensor]:
+    """Outcomes at the start and after every step of an episode with random actions."""
+    task = make()
+    env = Env(task, EnvConfig(sets=sets, instances=instances, seed=seed))
+    return _go_on(env, _actions(task, sets))
+
+
+def _go_on(env: Env, actions: torch.Tensor) -> list[torch.Tensor]:
+    """Outcomes of a new episode of all sets, until one of them ends."""
+    task = env.task
+    env.reset()
+    path = [_outcome(task)]
+    for action in actions:
+        step = env.step(action)
+        path.append(_outcome(task))
+        if bool(step.done.any()):
+            break
+    return path
+
+
+def sizes_are_as_declared(make: MakeTask) -> None:
+    """States, conditions, commands, rewards and successes have the declared shapes."""
+    task, sets, instances = make(), 3, 4
+    size = len(task.state_names)
+    _require(len(set(task.state_names)) == size, f"state_names repeat: {task.state_names}")
+    _require(len(task.noise_scale) == size, f"noise_scale has {len(task.noise_scale)} of {size} values")
+    _require(all(s > 0 for s in task.noise_scale), f"noise_scale must be positive: {task.noise_scale}")
+    env = Env(task, EnvConfig(sets=sets, instances=instances))
+    observation = env.reset()
+    answer = task.command(torch.zeros(sets, task.action_size))
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    _require(pair, f"command() must return commands and what was limited, got {type(answer).__name__}")
+    command, limited = answer
+    found = {
+        "states()": (observation.states, (sets, instances, size)),
+        "condition()": (observation.condition, (sets, task.condition_size)),
+        "command()[0]": (command, (sets, task.command_size)),
+        "command()[1]": (limited, (sets,)),
+        "initial_command()": (task.initial_command(), (sets, task.command_size)),
+        "success()": (task.success(), (sets, instances)),
+        **{f"reward_terms()['{n}']": (t, (sets, instances)) for n, t in task.reward_terms().items()},
+    }
+    for name, (tensor, shape) in found.items():
+        _require(tuple(tensor.shape) == shape, f"{name} has shape {tuple(tensor.shape)}, not {shape}")
+        kind = torch.bool if name in ("success()", "command()[1]") else torch.float32
+        _require(tensor.dtype == kind, f"{name} is {tensor.dtype}, not {kind}")
+    _require(len(task.reward_terms()) > 0, "reward_terms() is empty: give the reward at least one term")
+    ended = task.terminated()
+    _require(tuple(ended.shape) in ((sets,), (1,)), f"terminated() has shape {tuple(ended.shape)}")
+    _require(ended.dtype == torch.bool, "terminated() must be boolean")
+
+
+def all_instances_start_alike(make: MakeTask) -> None:
+    """Instances of a set differ in their parameters, not in their first state."""
+    task = make()
+    first = Env(task, EnvConfig(sets=3, instances=5, seed=7)).reset().states
+    _require((first == first[:, :1]).all(), "states() differ between instances at the start")
+
+
+def nothing_returned_is_reused(make: MakeTask) -> None:
+    """Tensors handed out do not change when the task goes on."""
+    task = make()
+    env = Env(task, EnvConfig(sets=2, instances=3))
+    before = env.reset().states
+    kept = before.clone()
+    env.step(_actions(task, 2)[0])
+    _require((before == kept).all(), "states() returns the task's own memory: return a new tensor")
+
+
+def an_episode_lasts_its_horizon(make: MakeTask) -> None:
+    """Time-outs are truncations, and states and rewards stay finite until then."""
+    task = make()
+    env = Env(task, EnvConfig(sets=4, instances=3))
+    env.reset()
+    for count, action in enumerate(_actions(task, 4), start=1):
+        step = env.step(action)
+        late = count == task.horizon
+        _require((step.truncated | step.terminated).all() == late or step.terminated.any(),
+                 f"step {count} of {task.horizon}: truncated is {step.truncated.tolist()}")  # fmt: skip
+        if bool(step.done.any()):
+            return
+
+
+def the_same_seed_gives_the_same_bits(make: MakeTask) -> None:
+    """Two runs with one seed agree bit for bit, two seeds do not."""
+    one, two = _episode(make, 3, 4), _episode(make, 3, 4)
+    _require(_same(one, two), f"two runs differ, {_gap(one, two)}")
+    _require(not torch.equal(one[-1], _episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
+
+
+def a_set_does_not_depend_on_the_others(make: MakeTask) -> None:
+    """The first sets of many are bit-identical to the same sets alone."""
+    few, many = _episode(make, 2, 3), _episode(make, 5, 3)
+    gap = _gap(few, [outcome[:2] for outcome in many])
+    _require(not gap, f"states or rewards of sets 0 and 1 change when there are five sets, not two: {gap}")
+
+
+def an_instance_does_not_depend_on_the_others(make: MakeTask) -> None:
+    """The first instances of a large set are bit-identical to a smaller set's (paper, Eq. 5)."""
+    few, many = _episode(make, 2, 1), _episode(make, 2, 40)
+    gap = _gap(few, [outcome[:, :1] for outcome in many])
+    _require(not gap, f"states or rewards of instance 0 change when its set has 40 instances: {gap}")
+
+
+def permuting_instances_permutes_results(make: MakeTask) -> None:
+    """Order carries no meaning."""
+    sets, instances = 2, 6
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    index = torch.arange(sets)
+    ends = []
+    for permutation in (torch.arange(instances), order):
+        task = make()
+        task.allocate(sets, instances)
+        rng = KeyedRng(3, index, index * 0, index * 0)
+        parameters = task.domain.sample(rng, instances)[:, permutation]
+        task.begin(index, parameters, rng)
+        for action in _actions(task, sets):
+            task.advance(task.command(action)[0], task.step_s)
+        ends.append(_outcome(task))
+    _require(torch.equal(ends[0][:, order], ends[1]), "permuted parameters give other states or rewards")
+
+
+def a_partial_reset_leaves_the_others_alone(make: MakeTask) -> None:
+    """Beginning anew in one set changes nothing in another."""
+    paths = []
+    for partial in (False, True):
+        task = make()
+        env = Env(task, EnvConfig(sets=3, instances=2))
+        env.reset()
+        actions = _actions(task, 3)
+        env.step(actions[0])
+        before = task.states()
+        if partial:
+            changed = env.reset(torch.tensor([1])).states[1]
+            _require(not torch.equal(changed, before[1]), "reset did not change set 1")
+        env.step(actions[1])  # physics that was overwritten shows one step later
+        paths.append(_outcome(task)[[0, 2]])
+    _require(torch.equal(*paths), "resetting set 1 changed what becomes of sets 0 and 2")
+
+
+def an_episode_leaves_nothing_behind(make: MakeTask) -> None:
+    """The second episode of a set does not depend on what was done in its first."""
+    ends = []
+    for sign in (1.0, -1.0):
+        task = make()
+        env = Env(task, EnvConfig(sets=2, instances=2))
+        actions = _actions(task, 2)
+        _go_on(env, sign * actions)
+        ends.append(_go_on(env, actions))
+    _require(_same(*ends), "the second episode depends on the first one's actions: clear it in begin()")
+
+
+def actions_have_an_effect(make: MakeTask) -> None:
+    """What is done changes what happens."""
+    ends = []
+    for sign in (1.0, -1.0):
+        task = make()
+        ends.append(_go_on(Env(task, EnvConfig(sets=8, instances=1)), sign * _actions(task, 8)))
+    _require(not _same(*ends), "opposite actions give the same states and rewards")
+
+
+def a_step_can_be_cut(make: MakeTask) -> None:
+    """Advancing twice by half a step is advancing once, as delays need it to be."""
+    task = make()
+    pieces = round(task.step_s / task.substep_s)
+    whole, cut = make(), make()
+    ends = []
+    for candidate, parts in ((whole, (pieces,)), (cut, (pieces // 2, pieces - pieces // 2))):
+        env = Env(candidate, EnvConfig(sets=4, instances=3))
+        env.reset()
+        for action in _actions(candidate, 4)[:5]:
+            command, _ = candidate.command(action)
+            for part in parts:
+                if part:
+                    candidate.advance(command, part * candidate.substep_s)
+        ends.append(candidate.states())
+    off = ((ends[0] - ends[1]).abs() / torch.tensor(task.noise_scale)).max()
+    _require(off < 0.05, f"cutting a step changes the states by {float(off):.3g} noise deviations")
+
+
+def a_belief_can_write_instances(make: MakeTask) -> str | None:
+    """Writing back what was read changes nothing; in another order it gives the instances in that order."""
+    if type(make()).read_instances is Task.read_instances:
+        return "the task does not offer it: no belief can be put before its policies"
+    sets, instances, order = 2, 5, torch.tensor([3, 0, 4, 1, 2])
+    ends = []
+    for index in (None, torch.arange(instances), order):
+        task = make()
+        env, actions = Env(task, EnvConfig(sets=sets, instances=instances, seed=7)), _actions(task, sets)
+        env.reset()
+        for step, action in enumerate(actions[:6]):
+            if step == 3 and index is not None:
+                task.write_instances(task.read_instances()[:, index])
+            env.step(action)
+        ends.append(task.states())
+    scale = torch.tensor(task.noise_scale)
+    untouched, same, permuted = (end / scale for end in ends)
+    off = (same - untouched).abs().max(), (permuted - untouched[:, order]).abs().max()
+    _require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
+    _require(off[1] < 0.05, f"written in another order, instances differ by {off[1]:.3g} noise deviations")
+    wished = task.states() + 0.1 * scale
+    task.place_states(wished[:, 1:], first=1)
+    gap = ((task.states() - wished)[:, 1:] / scale).abs().median()
+    _require(gap < 0.05, f"place_states puts instances {gap:.3g} noise deviations from where it should")
+    return None
+
+
+def every_parameter_has_an_effect(make: MakeTask) -> str:
+    """The audit: raises a TaskError that names a parameter without effect; returns the effects."""
+    effects = audit(make)
+    for name, effect in effects.items():
+        _require(
+            effect >= LEAST_EFFECT,
+            f"domain parameter '{name}' has no effect: from one end of its range to the other, states "
+            f"move by {effect:.2g} standard deviations of observation noise (least: {LEAST_EFFECT})",
+        )
+    return "in noise deviations: " + ", ".join(f"{name} {effect:.1f}" for name, effect in effects.items())
+
+
+def audit(make: MakeTask, sets: int = 64) -> dict[str, float]:
+    """How much each domain parameter matters, one at a time.
+
+    Two instances per set, alike but for one parameter at the ends of its range, under the same random
+    actions. The effect is the largest distance of their states in an episode, in standard deviations
+    of observation noise, averaged over sets.
+    """
+    effects = {}
+    index = torch.arange(sets)
+    for name in make().domain:
+        task = make()
+        task.allocate(sets, 2)
+        ranges = list(task.domain.values())
+        parameters = torch.tensor([[0.5 * (r.low + r.high) for r in ranges]]).repeat(sets, 2, 1)
+        column = list(task.domain).index(name)
+        parameters[:, 0, column] = ranges[column].low
+        parameters[:, 1, column] = ranges[column].high
+        task.begin(index, parameters, KeyedRng(11, index, index * 0, index * 0))
+        largest = torch.zeros(sets)
+        for action in _actions(task, sets):
+            task.advance(task.command(action)[0], task.step_s)
+            states = task.states()
+            gap = ((states[:, 0] - states[:, 1]).abs() / torch.tensor(task.noise_scale)).amax(dim=1)
+            largest = torch.maximum(largest, gap)
+        effects[name] = float(largest.mean())
+    return effects
+
+
+def it_can_be_built_and_begun(make: MakeTask) -> None:
+    """The task is made without arguments, has all methods and attributes, and starts an episode."""
+    task = make()
+    missing = [name for name in Task.__annotations__ if not hasattr(task, name)]
+    _require(not missing, f"the task has no {', '.join(missing)}; see dris.core.task.Task for what they mean")
+    Env(task, EnvConfig(sets=2, instances=2)).reset()
+
+
+PROMISES: tuple[Callable[[MakeTask], str | None], ...] = (
+    it_can_be_built_and_begun,
+    sizes_are_as_declared,
+    all_instances_start_alike,
+    nothing_returned_is_reused,
+    an_episode_lasts_its_horizon,
+    the_same_seed_gives_the_same_bits,
+    a_set_does_not_depend_on_the_others,
+    an_instance_does_not_depend_on_the_others,
+    permuting_instances_permutes_results,
+    a_partial_reset_leaves_the_others_alone,
+    an_episode_leaves_nothing_behind,
+    actions_have_an_effect,
+    a_step_can_be_cut,
+    a_belief_can_write_instances,
+    every_parameter_has_an_effect,
+)
