@@ -12,7 +12,7 @@ from recipes import tiny
 
 import dris as dris_package
 from dris.catching.settings import CatchingConfig
-from dris.evaluation.registry import find_policy
+from dris.evaluation.registry import find_policies, find_policy
 from dris.learning.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ def test_help_explains_every_verb(verb):
 
 def test_check_passes_the_example():
     out = dris("check", "examples/own_task.py:CraneTask").stdout
-    assert "15 of 15 promises kept" in out and "rope" in out
+    assert "16 of 16 promises kept" in out and "rope" in out
 
 
 @pytest.mark.parametrize(
@@ -168,6 +168,26 @@ def test_a_run_knows_its_task_s_configuration(tmp_path):
     assert "made with another task_config.joint_speed: 1.0, now 0.5" in refused.stderr
 
 
+def test_a_baseline_acts_in_the_world_of_the_policy_beside_it(tmp_path):
+    robot, still = find_policies(("dris-robot", "still"))
+    assert still.task_config == robot.task_config != CatchingConfig()
+    assert find_policies(("still", "dris-200"))[0].task_config == find_policies(("still",))[0].task_config
+    file = task_file(
+        tmp_path,
+        """
+class Mine(LineTask):
+    @classmethod
+    def baselines(cls):
+        return {"lazy": lambda task, sets: lambda observation: torch.zeros(sets, 1)}
+""",
+    )
+    missing = dris("evaluate", "lazy", ok=False)
+    assert missing.returncode == 2 and "add --task path/file.py:Class" in missing.stderr
+    found = dris("evaluate", "lazy", "--task", f"{file}:Mine", "--conditions", "clean", "--episodes", 50)
+    assert "lazy" in found.stdout and "success" in found.stdout
+    assert "picture" in dris("play", "lazy", "--task", f"{file}:Mine", "--out", tmp_path).stdout
+
+
 def test_the_version_is_told():
     assert dris("--version").stdout == f"dris {dris_package.__version__}\n"
 
@@ -182,7 +202,7 @@ def test_evaluate_tells_success_at_both_speeds(tmp_path):
     for row, line in zip(rows, out.stdout.splitlines(), strict=True):
         assert {"policy", "condition", "seed", "episodes", "success", "low", "high", "reward"} < row.keys()
         assert 0 <= row["low"] <= row["success"] <= row["success_0.2"] <= 1
-        assert f"at 0.2 m/s {row['success_0.2']:.3f}" in line and f"reward {row['reward']:.3f}" in line
+        assert f"success_0.2 {row['success_0.2']:.3f} [" in line and f"reward {row['reward']:.3f}" in line
     still = rows[0]
     # Some balls roll at 0.1 to 0.2 m/s; who stands still sees nothing, so nothing changes what it does.
     assert 0 < still["success"] < still["success_0.2"]

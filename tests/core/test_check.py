@@ -4,11 +4,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from fakes import LineTask
 
-from dris import Domain, Range, check_task
+from dris import Condition, Domain, Range, check_task
 from dris.catching.task import CatchingTask
 from dris.core.promises import audit
 
@@ -190,3 +191,22 @@ def test_a_belief_needs_instances_that_can_be_written_back():
     assert not any(v.problem for v in check_task(CraneTask))
     plain = {v.promise: v for v in check_task(LineTask)}["a belief can write instances"]
     assert not plain.problem and "does not offer it" in plain.detail
+
+
+def test_hooks_are_asked_for():
+    class Method(LineTask):
+        def conditions(self):
+            return {}
+
+    class Odd(LineTask):
+        @classmethod
+        def conditions(cls):
+            return {"windy": Condition(domain=(("gust", 0.0, 1.0),))}
+
+    class Grey(LineTask):
+        def draw(self, which):
+            return np.zeros((10, 10))
+
+    for task, words in ((Method, "make it a classmethod"), (Odd, "gust"), (Grey, r"[height, width, 3]")):
+        by_name = {v.promise: v for v in check_task(task)}
+        assert words in by_name["its hooks answer as declared"].problem

@@ -11,6 +11,7 @@ from recipes import TINY_ENCODER
 from tensordict import TensorDict
 
 from dris.core.env import Observation
+from dris.evaluation.registry import load_policy
 from dris.learning.config import EncoderConfig, PolicyConfig
 from dris.learning.encoder import SetEncoder
 from dris.learning.policy import FilmModel, Policy
@@ -175,3 +176,17 @@ def test_chunks_of_sets_have_the_bits_of_all_at_once():
     assert torch.equal(encoder.encode_chunked(states), encoder(states))
     with pytest.raises(ValueError, match=r"scale must be 2 positive numbers, one a component, got \(0.1,\)"):
         SetEncoder(2, (0.1,))
+
+
+def test_what_is_no_observation_is_not_acted_on():
+    policy = load_policy("dris-10")
+    good = Observation(torch.zeros(1, 1, 6), torch.zeros(1, 2))
+    assert policy.act(good).abs().max() <= 1
+    for states, condition, words in (
+        (torch.full((1, 1, 6), float("nan")), torch.zeros(1, 2), "not finite"),
+        (torch.zeros(1, 1, 5), torch.zeros(1, 2), r"\[B, N, 6\] \(dx, dy, dz, vx, vy, vz\), got \[1, 1, 5\]"),
+        (torch.zeros(1, 6), torch.zeros(1, 2), r"got \[1, 6\]"),
+        (torch.zeros(1, 1, 6), torch.zeros(1, 3), r"must be \[1, 2\], got \[1, 3\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            policy.act(Observation(states, condition))

@@ -1,16 +1,18 @@
 """A belief before a policy: instance 0 of a set is real, the others follow what is seen of it.
 
 The others run on in the same world under the same commands, each with its own physics, and every observation
-pulls them (`ensemble`). The policy sees their mean. With nothing observed this is the paper's set.
+pulls them. The policy sees their mean. With nothing observed this is the paper's set.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
 from dris.belief.ensemble import ensemble_update
+from dris.belief.particles import log_likelihood, systematic_resample
 from dris.core.env import Env, Observation
 from dris.core.rng import KeyedRng
 from dris.core.rollout import Agent
@@ -20,20 +22,28 @@ _KEY = 0xBE11EF
 
 
 @dataclass(frozen=True)
-class EnsembleBelief:
-    """An ensemble Kalman filter of N instances."""
+class Belief:
+    """A filter of N instances."""
 
+    update: Literal["ensemble", "particles"] = "ensemble"
+    """How an observation changes the instances: ensemble Kalman, which is far better with few of them, or a
+    particle filter."""
     instances: int = 50
     noise_floor: float = 0.3
     """The observation counts as no better than this [noise scales], however exact it is: the instances' own
     physics is not exact either, and a filter that is too sure stops listening [design]."""
     jitter: float = 0.02
-    """Added to every instance's state at an update [noise scales], so that they never become one [design]."""
+    """Added to every instance's state at an update [noise scales], so that they never become one [design].
+    Copies of particles need more, about 0.3."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no ensemble."""
+        """Refuse what makes no filter."""
+        if self.update not in ("ensemble", "particles"):
+            raise ValueError(f"update must be ensemble or particles, got '{self.update}'")
         if self.instances < 2:
-            raise ValueError(f"instances must be at least 2 for an ensemble, got {self.instances}")
+            raise ValueError(
+                f"instances must be at least 2 for a belief to have a spread, got {self.instances}"
+            )
         for name in ("noise_floor", "jitter"):
             if not 0 < getattr(self, name) < 100:
                 raise ValueError(f"{name} must lie in (0, 100) noise scales, got {getattr(self, name)}")
@@ -43,17 +53,21 @@ class EnsembleBelief:
         return _Believer(self, agent, env)
 
 
+BELIEFS = {"ensemble": Belief(), "particles": Belief("particles", jitter=0.3)}
+"""Beliefs by name."""
+
+
 class _Believer:
     """The belief of one episode."""
 
-    def __init__(self, config: EnsembleBelief, agent: Agent, env: Env):
+    def __init__(self, config: Belief, agent: Agent, env: Env):
         self._config, self._agent, self._env = config, agent, env
         scale = torch.tensor(env.task.noise_scale)
         self._jitter = config.jitter * scale
         self._deviation = max(env.config.noise, config.noise_floor) * scale
         self._begun = False
         self.surprise: list[torch.Tensor] = []
-        """[B] at every update."""
+        """[B] at every update of an ensemble."""
         self.repaired = 0
         """Instances that an update put where physics cannot be."""
 
@@ -68,13 +82,23 @@ class _Believer:
             self._begun = True
             self.repaired += int(task.place_states(seen[:, None] + self._deviation * spread, 1).sum())
         else:
-            before, predicted = task.read_instances()[:, 1:], task.states()[:, 1:]
-            update = ensemble_update(before, predicted, seen, self._deviation)
-            values = update.values
+            before = task.read_instances()[:, 1:]
+            values = self._pulled(before, task.states()[:, 1:], seen, rng)
             if env.missing is not None:  # what was not seen pulls nothing
                 values = torch.where(env.missing[:, None, None], before, values)
-            self.surprise.append(update.surprise)
             self.repaired += int(task.write_instances(values, 1).sum())
             self.repaired += int(task.place_states(task.states()[:, 1:] + self._jitter * spread, 1).sum())
         mean = task.states()[:, 1:].mean(dim=1, keepdim=True)
         return self._agent(Observation(mean, observation.condition))
+
+    def _pulled(
+        self, before: torch.Tensor, predicted: torch.Tensor, seen: torch.Tensor, rng: KeyedRng
+    ) -> torch.Tensor:
+        """Instances [B, N, D] after an observation [B, S]."""
+        if self._config.update == "ensemble":
+            update = ensemble_update(before, predicted, seen, self._deviation)
+            self.surprise.append(update.surprise)
+            return update.values
+        weights = log_likelihood(predicted, seen, self._deviation)
+        index = systematic_resample(weights, rng.uniform(1)[:, 0])
+        return torch.gather(before, 1, index[..., None].expand_as(before))

@@ -26,6 +26,7 @@ def check(task: TaskName) -> int:
         task: catching, package.module:Class or path/file.py:Class.
     """
     from dris.core.check import check_task
+    from dris.core.promises import PROMISES
     from dris.evaluation.registry import find_task
 
     verdicts = check_task(find_task(task).build)
@@ -34,7 +35,8 @@ def check(task: TaskName) -> int:
         if verdict.problem or verdict.detail:
             print(f"        {verdict.problem or verdict.detail}")
     failed = sum(bool(verdict.problem) for verdict in verdicts)
-    print(f"{len(verdicts) - failed} of {len(verdicts)} promises kept")
+    unasked = f"; {len(PROMISES) - len(verdicts)} not asked" if len(verdicts) < len(PROMISES) else ""
+    print(f"{len(verdicts) - failed} of {len(verdicts)} promises kept{unasked}")
     return 1 if failed else 0
 
 
@@ -75,11 +77,17 @@ def train_verb(arguments: list[str]) -> Callable[..., int]:
 
 
 def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> int:
+    from dris.core.files import read_json
+    from dris.core.typed import from_plain
     from dris.evaluation.registry import find_task, full_name
+    from dris.learning.config import EncoderConfig
     from dris.learning.trainer import Trainer
 
     task = find_task(task_name)
     config = replace(config, task=full_name(task_name), task_config=task_config)
+    if config.encoder_from is not None and config.encoder == EncoderConfig():  # nothing else said: as it is
+        made = read_json(config.encoder_from / "config.json")["encoder"]
+        config = replace(config, encoder=from_plain(EncoderConfig, made, str(config.encoder_from)))
     started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
     bar, stage = None, ""
     for progress in Trainer(task, config, out).run():
@@ -119,7 +127,7 @@ def evaluate(
     seed: int = 10_007,
     world: World = "training",
     drive: Drive = "ideal",
-    belief: Literal["none", "ensemble"] = "none",
+    belief: Literal["none", "ensemble", "particles"] = "none",
     task: str | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -127,7 +135,8 @@ def evaluate(
 
     Args:
         policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot),
-            or baselines of the catching task (still, random, veltrack).
+            or baselines of their task (catching: still, random, veltrack), which act in the world of the
+            first trained policy beside them.
         conditions: clean, noise-X, correlated-X, dropout-PERCENT, delay-MS, execution-X, worst-case (a grid
             over the domain), and the task's own; of catching: execution, restitution, ramp-1.3, ramp-2.0
             (m/s; also with -noise-2).
@@ -139,13 +148,13 @@ def evaluate(
             with friction and latency; rate-limit: and FCI's 1000 Nm/s; fitted-gains: and gains fitted to it.
         belief: What stands between what is seen and the policy, in the training world. ensemble: 50 instances
             that run on beside the real one, pulled by every observation (ensemble Kalman); the policy sees
-            their mean.
+            their mean. particles: the same by a particle filter.
         task: Where the policies' task is now, if not where their files say.
         json_file: Also write the scores to this file.
     """
-    from dris.belief.agent import EnsembleBelief
+    from dris.belief.agent import BELIEFS
     from dris.core.files import to_json, write_atomically
-    from dris.evaluation.registry import find_policy
+    from dris.evaluation.registry import find_policies
     from dris.evaluation.scores import in_words, score
     from dris.experiments.worlds import check_world, score_in
 
@@ -153,7 +162,7 @@ def evaluate(
     validation.check_named(policies=policies, conditions=conditions)
     validation.check_seed(seed)
     validation.check_json(json_file)
-    handles = [find_policy(name, task) for name in policies]
+    handles = find_policies(policies, task)
     check_world(world, handles, conditions, drive)
     if belief != "none" and world != "training":
         raise ValueError(f"--belief {belief} knows the training world alone: leave out --world {world}")
@@ -163,7 +172,7 @@ def evaluate(
             if belief == "none":
                 row = score_in(world, handle, condition, episodes, seed, drive)
             else:
-                row = score(handle, condition, episodes, seed, EnsembleBelief()) | {"belief": belief}
+                row = score(handle, condition, episodes, seed, BELIEFS[belief]) | {"belief": belief}
             rows.append({"policy": handle.name, **row})
             print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:
@@ -177,6 +186,7 @@ def play(
     instances: int = 50,
     seed: int = 3,
     noise: float = 0.0,
+    task: str | None = None,
     out: Path = Path("runs/play"),
 ) -> int:
     """Watch an attempt: writes a slow-motion video and a picture of one set.
@@ -187,6 +197,7 @@ def play(
         instances: Of the set, all visible.
         seed: Which start.
         noise: Observation noise in multiples of the task's noise scale.
+        task: Where the policy's task is now, if not where its file says; whose baseline, too.
         out: Folder for the files.
     """
     validation.check_seed(seed)
@@ -200,7 +211,7 @@ def play(
     from dris.learning.load import load_policy_for
     from dris.view.play import record, save
 
-    handle = find_policy(policy)
+    handle = find_policy(policy, task)
     if preset:
         handle = replace(handle, task_config=handle.task.preset(preset))
         if policy not in handle.task.baselines():

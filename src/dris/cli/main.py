@@ -56,6 +56,7 @@ def main() -> None:
         code = tyro.extras.subcommand_cli_from_dict(
             verbs(arguments),
             description="Domain-Randomized Instance Sets: N worlds at once under one shared action.",
+            prog="dris",
             args=arguments,
         )
     except KeyboardInterrupt:

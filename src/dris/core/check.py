@@ -5,13 +5,8 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from dris.core.promises import (
-    PROMISES,
-    MakeTask,
-    TaskError,
-    it_can_be_built_and_begun,
-    sizes_are_as_declared,
-)
+from dris.core.probe import MakeTask, TaskError
+from dris.core.promises import PROMISES, it_can_be_built_and_begun, sizes_are_as_declared
 
 
 @dataclass(frozen=True)

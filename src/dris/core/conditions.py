@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+WORST_CASE = "worst-case"
+"""Name of the grid over the domain, which is no single condition."""
 TRACKER_CORRELATION = 0.8
 """Of the noise of `correlated-<x>` from one control step to the next: errors of a tracker last."""
 
@@ -64,7 +66,7 @@ def find_condition(name: str, own: Mapping[str, Condition]) -> Condition:
         return Condition()
     match = re.fullmatch(r"([a-z]+)-(\d+(?:\.\d+)?)", name)
     if match is None or match[1] not in _FAMILIES:
-        known = ", ".join(("clean", *(f"{family}-<x>" for family in _FAMILIES), *own))
+        known = ", ".join(("clean", *(f"{family}-<x>" for family in _FAMILIES), *own, WORST_CASE))
         raise ValueError(f"unknown condition '{name}'; known: {known}")
     value = float(match[2]) if "." in match[2] else int(match[2])
     if (match[1] == "dropout" and value >= 100) or (match[1] == "delay" and value >= 10_000):

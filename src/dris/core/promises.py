@@ -11,87 +11,26 @@ from collections.abc import Callable
 import torch
 
 from dris.core.env import Env, EnvConfig
-from dris.core.errors import DrisError
+from dris.core.probe import MakeTask, TaskError, actions, episode, gap, go_on, outcome, require, same
 from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
-MakeTask = Callable[[], Task]
-
 LEAST_EFFECT = 0.01
 """Least effect of a parameter that the audit accepts, in standard deviations of observation noise."""
-
-
-class TaskError(DrisError, AssertionError):
-    """A task broke a promise; the message says which and how."""
-
-
-def _require(condition: bool | torch.Tensor, message: str) -> None:
-    if not bool(condition):
-        raise TaskError(message)
-
-
-def _actions(task: Task, sets: int, seed: int = 0) -> torch.Tensor:
-    """[T, B, A] actions uniform in [-1, 1]; those of a set do not depend on B."""
-    index = torch.arange(sets)
-    rng = KeyedRng(seed, index, torch.zeros_like(index), torch.zeros_like(index))
-    return rng.uniform(task.horizon, task.action_size, low=-1.0, high=1.0).transpose(0, 1)
-
-
-def _outcome(task: Task) -> torch.Tensor:
-    """All that a task says of its instances [B, N, ...]: states, reward terms, success, condition."""
-    states = task.states()
-    scalars = (*task.reward_terms().values(), task.success().float())
-    parts = [states, *(scalar[..., None] for scalar in scalars)]
-    if task.condition_size:
-        parts.append(task.condition()[:, None].expand(-1, states.shape[1], -1))
-    return torch.cat(parts, dim=-1)
-
-
-def _same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
-    """Two paths agree bit for bit as far as both go (a set may end its episode earlier)."""
-    return _gap(a, b) == ""
-
-
-def _gap(a: list[torch.Tensor], b: list[torch.Tensor]) -> str:
-    """Where two paths first differ and by how much; nothing if they agree bit for bit."""
-    for step, (x, y) in enumerate(zip(a, b, strict=False)):
-        if not torch.equal(x, y):
-            return f"first at step {step}, by up to {float((x - y).abs().max()):.2g}"
-    return ""
-
-
-def _episode(make: MakeTask, sets: int, instances: int, seed: int = 7) -> list[torch.Tensor]:
-    """Outcomes at the start and after every step of an episode with random actions."""
-    task = make()
-    env = Env(task, EnvConfig(sets=sets, instances=instances, seed=seed))
-    return _go_on(env, _actions(task, sets))
-
-
-def _go_on(env: Env, actions: torch.Tensor) -> list[torch.Tensor]:
-    """Outcomes of a new episode of all sets, until one of them ends."""
-    task = env.task
-    env.reset()
-    path = [_outcome(task)]
-    for action in actions:
-        step = env.step(action)
-        path.append(_outcome(task))
-        if bool(step.done.any()):
-            break
-    return path
 
 
 def sizes_are_as_declared(make: MakeTask) -> None:
     """States, conditions, commands, rewards and successes have the declared shapes."""
     task, sets, instances = make(), 3, 4
     size = len(task.state_names)
-    _require(len(set(task.state_names)) == size, f"state_names repeat: {task.state_names}")
-    _require(len(task.noise_scale) == size, f"noise_scale has {len(task.noise_scale)} of {size} values")
-    _require(all(s > 0 for s in task.noise_scale), f"noise_scale must be positive: {task.noise_scale}")
+    require(len(set(task.state_names)) == size, f"state_names repeat: {task.state_names}")
+    require(len(task.noise_scale) == size, f"noise_scale has {len(task.noise_scale)} of {size} values")
+    require(all(s > 0 for s in task.noise_scale), f"noise_scale must be positive: {task.noise_scale}")
     env = Env(task, EnvConfig(sets=sets, instances=instances))
     observation = env.reset()
     answer = task.command(torch.zeros(sets, task.action_size))
     pair = isinstance(answer, tuple) and len(answer) == 2
-    _require(pair, f"command() must return commands and what was limited, got {type(answer).__name__}")
+    require(pair, f"command() must return commands and what was limited, got {type(answer).__name__}")
     command, limited = answer
     found = {
         "states()": (observation.states, (sets, instances, size)),
@@ -103,20 +42,20 @@ def sizes_are_as_declared(make: MakeTask) -> None:
         **{f"reward_terms()['{n}']": (t, (sets, instances)) for n, t in task.reward_terms().items()},
     }
     for name, (tensor, shape) in found.items():
-        _require(tuple(tensor.shape) == shape, f"{name} has shape {tuple(tensor.shape)}, not {shape}")
+        require(tuple(tensor.shape) == shape, f"{name} has shape {tuple(tensor.shape)}, not {shape}")
         kind = torch.bool if name in ("success()", "command()[1]") else torch.float32
-        _require(tensor.dtype == kind, f"{name} is {tensor.dtype}, not {kind}")
-    _require(len(task.reward_terms()) > 0, "reward_terms() is empty: give the reward at least one term")
+        require(tensor.dtype == kind, f"{name} is {tensor.dtype}, not {kind}")
+    require(len(task.reward_terms()) > 0, "reward_terms() is empty: give the reward at least one term")
     ended = task.terminated()
-    _require(tuple(ended.shape) in ((sets,), (1,)), f"terminated() has shape {tuple(ended.shape)}")
-    _require(ended.dtype == torch.bool, "terminated() must be boolean")
+    good = tuple(ended.shape) in ((sets,), (1,)) and ended.dtype == torch.bool
+    require(good, f"terminated() is {tuple(ended.shape)} of {ended.dtype}, not ({sets},) of bool")
 
 
 def all_instances_start_alike(make: MakeTask) -> None:
     """Instances of a set differ in their parameters, not in their first state."""
     task = make()
     first = Env(task, EnvConfig(sets=3, instances=5, seed=7)).reset().states
-    _require((first == first[:, :1]).all(), "states() differ between instances at the start")
+    require((first == first[:, :1]).all(), "states() differ between instances at the start")
 
 
 def nothing_returned_is_reused(make: MakeTask) -> None:
@@ -125,8 +64,8 @@ def nothing_returned_is_reused(make: MakeTask) -> None:
     env = Env(task, EnvConfig(sets=2, instances=3))
     before = env.reset().states
     kept = before.clone()
-    env.step(_actions(task, 2)[0])
-    _require((before == kept).all(), "states() returns the task's own memory: return a new tensor")
+    env.step(actions(task, 2)[0])
+    require((before == kept).all(), "states() returns the task's own memory: return a new tensor")
 
 
 def an_episode_lasts_its_horizon(make: MakeTask) -> None:
@@ -134,10 +73,10 @@ def an_episode_lasts_its_horizon(make: MakeTask) -> None:
     task = make()
     env = Env(task, EnvConfig(sets=4, instances=3))
     env.reset()
-    for count, action in enumerate(_actions(task, 4), start=1):
+    for count, action in enumerate(actions(task, 4), start=1):
         step = env.step(action)
         late = count == task.horizon
-        _require((step.truncated | step.terminated).all() == late or step.terminated.any(),
+        require((step.truncated | step.terminated).all() == late or step.terminated.any(),
                  f"step {count} of {task.horizon}: truncated is {step.truncated.tolist()}")  # fmt: skip
         if bool(step.done.any()):
             return
@@ -145,23 +84,23 @@ def an_episode_lasts_its_horizon(make: MakeTask) -> None:
 
 def the_same_seed_gives_the_same_bits(make: MakeTask) -> None:
     """Two runs with one seed agree bit for bit, two seeds do not."""
-    one, two = _episode(make, 3, 4), _episode(make, 3, 4)
-    _require(_same(one, two), f"two runs differ, {_gap(one, two)}")
-    _require(not torch.equal(one[-1], _episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
+    one, two = episode(make, 3, 4), episode(make, 3, 4)
+    require(same(one, two), f"two runs differ, {gap(one, two)}")
+    require(not torch.equal(one[-1], episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
 
 
 def a_set_does_not_depend_on_the_others(make: MakeTask) -> None:
     """The first sets of many are bit-identical to the same sets alone."""
-    few, many = _episode(make, 2, 3), _episode(make, 5, 3)
-    gap = _gap(few, [outcome[:2] for outcome in many])
-    _require(not gap, f"states or rewards of sets 0 and 1 change when there are five sets, not two: {gap}")
+    few, many = episode(make, 2, 3), episode(make, 5, 3)
+    found = gap(few, [one[:2] for one in many])
+    require(not found, f"states or rewards of sets 0 and 1 change when there are five sets, not two: {found}")
 
 
 def an_instance_does_not_depend_on_the_others(make: MakeTask) -> None:
     """The first instances of a large set are bit-identical to a smaller set's (paper, Eq. 5)."""
-    few, many = _episode(make, 2, 1), _episode(make, 2, 40)
-    gap = _gap(few, [outcome[:, :1] for outcome in many])
-    _require(not gap, f"states or rewards of instance 0 change when its set has 40 instances: {gap}")
+    few, many = episode(make, 2, 1), episode(make, 2, 40)
+    found = gap(few, [one[:, :1] for one in many])
+    require(not found, f"states or rewards of instance 0 change when its set has 40 instances: {found}")
 
 
 def permuting_instances_permutes_results(make: MakeTask) -> None:
@@ -176,10 +115,10 @@ def permuting_instances_permutes_results(make: MakeTask) -> None:
         rng = KeyedRng(3, index, index * 0, index * 0)
         parameters = task.domain.sample(rng, instances)[:, permutation]
         task.begin(index, parameters, rng)
-        for action in _actions(task, sets):
+        for action in actions(task, sets):
             task.advance(task.command(action)[0], task.step_s)
-        ends.append(_outcome(task))
-    _require(torch.equal(ends[0][:, order], ends[1]), "permuted parameters give other states or rewards")
+        ends.append(outcome(task))
+    require(torch.equal(ends[0][:, order], ends[1]), "permuted parameters give other states or rewards")
 
 
 def a_partial_reset_leaves_the_others_alone(make: MakeTask) -> None:
@@ -189,15 +128,15 @@ def a_partial_reset_leaves_the_others_alone(make: MakeTask) -> None:
         task = make()
         env = Env(task, EnvConfig(sets=3, instances=2))
         env.reset()
-        actions = _actions(task, 3)
-        env.step(actions[0])
+        tried = actions(task, 3)
+        env.step(tried[0])
         before = task.states()
         if partial:
             changed = env.reset(torch.tensor([1])).states[1]
-            _require(not torch.equal(changed, before[1]), "reset did not change set 1")
-        env.step(actions[1])  # physics that was overwritten shows one step later
-        paths.append(_outcome(task)[[0, 2]])
-    _require(torch.equal(*paths), "resetting set 1 changed what becomes of sets 0 and 2")
+            require(not torch.equal(changed, before[1]), "reset did not change set 1")
+        env.step(tried[1])  # physics that was overwritten shows one step later
+        paths.append(outcome(task)[[0, 2]])
+    require(torch.equal(*paths), "resetting set 1 changed what becomes of sets 0 and 2")
 
 
 def an_episode_leaves_nothing_behind(make: MakeTask) -> None:
@@ -206,10 +145,10 @@ def an_episode_leaves_nothing_behind(make: MakeTask) -> None:
     for sign in (1.0, -1.0):
         task = make()
         env = Env(task, EnvConfig(sets=2, instances=2))
-        actions = _actions(task, 2)
-        _go_on(env, sign * actions)
-        ends.append(_go_on(env, actions))
-    _require(_same(*ends), "the second episode depends on the first one's actions: clear it in begin()")
+        tried = actions(task, 2)
+        go_on(env, sign * tried)
+        ends.append(go_on(env, tried))
+    require(same(*ends), "the second episode depends on the first one's actions: clear it in begin()")
 
 
 def actions_have_an_effect(make: MakeTask) -> None:
@@ -217,8 +156,8 @@ def actions_have_an_effect(make: MakeTask) -> None:
     ends = []
     for sign in (1.0, -1.0):
         task = make()
-        ends.append(_go_on(Env(task, EnvConfig(sets=8, instances=1)), sign * _actions(task, 8)))
-    _require(not _same(*ends), "opposite actions give the same states and rewards")
+        ends.append(go_on(Env(task, EnvConfig(sets=8, instances=1)), sign * actions(task, 8)))
+    require(not same(*ends), "opposite actions give the same states and rewards")
 
 
 def a_step_can_be_cut(make: MakeTask) -> None:
@@ -230,14 +169,14 @@ def a_step_can_be_cut(make: MakeTask) -> None:
     for candidate, parts in ((whole, (pieces,)), (cut, (pieces // 2, pieces - pieces // 2))):
         env = Env(candidate, EnvConfig(sets=4, instances=3))
         env.reset()
-        for action in _actions(candidate, 4)[:5]:
+        for action in actions(candidate, 4)[:5]:
             command, _ = candidate.command(action)
             for part in parts:
                 if part:
                     candidate.advance(command, part * candidate.substep_s)
         ends.append(candidate.states())
     off = ((ends[0] - ends[1]).abs() / torch.tensor(task.noise_scale)).max()
-    _require(off < 0.05, f"cutting a step changes the states by {float(off):.3g} noise deviations")
+    require(off < 0.05, f"cutting a step changes the states by {float(off):.3g} noise deviations")
 
 
 def a_belief_can_write_instances(make: MakeTask) -> str | None:
@@ -248,9 +187,9 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
     ends = []
     for index in (None, torch.arange(instances), order):
         task = make()
-        env, actions = Env(task, EnvConfig(sets=sets, instances=instances, seed=7)), _actions(task, sets)
+        env = Env(task, EnvConfig(sets=sets, instances=instances, seed=7))
         env.reset()
-        for step, action in enumerate(actions[:6]):
+        for step, action in enumerate(actions(task, sets)[:6]):
             if step == 3 and index is not None:
                 task.write_instances(task.read_instances()[:, index])
             env.step(action)
@@ -258,20 +197,40 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
     scale = torch.tensor(task.noise_scale)
     untouched, same, permuted = (end / scale for end in ends)
     off = (same - untouched).abs().max(), (permuted - untouched[:, order]).abs().max()
-    _require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
-    _require(off[1] < 0.05, f"written in another order, instances differ by {off[1]:.3g} noise deviations")
+    require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
+    require(off[1] < 0.05, f"written in another order, instances differ by {off[1]:.3g} noise deviations")
     wished = task.states() + 0.1 * scale
     task.place_states(wished[:, 1:], first=1)
-    gap = ((task.states() - wished)[:, 1:] / scale).abs().median()
-    _require(gap < 0.05, f"place_states puts instances {gap:.3g} noise deviations from where it should")
+    missed = ((task.states() - wished)[:, 1:] / scale).abs().median()
+    require(missed < 0.05, f"place_states puts instances {missed:.3g} noise deviations from where it should")
     return None
+
+
+def its_hooks_answer_as_declared(make: MakeTask) -> None:
+    """conditions(), baselines() and policies() are asked of the class; draw() gives a picture or nothing."""
+    task = make()
+    for name in ("conditions", "baselines", "policies"):
+        try:
+            found = getattr(type(task), name)()
+        except TypeError as error:
+            raise TaskError(f"{name}() is asked of the class: make it a classmethod ({error})") from error
+        require(hasattr(found, "items"), f"{name}() must give values by name, got {type(found).__name__}")
+    for condition in type(task).conditions().values():
+        task.domain.shifted(**{key: (low, high) for key, low, high in condition.domain})
+        if condition.task:
+            task.with_config(**dict(condition.task))
+    if type(task).draw is not Task.draw:
+        Env(task, EnvConfig(sets=1, instances=2)).reset()
+        picture = task.draw(0)
+        good = picture is None or (picture.dtype == "uint8" and picture.ndim == 3 and picture.shape[2] == 3)
+        require(good, "draw() must give [height, width, 3] of uint8, or None")
 
 
 def every_parameter_has_an_effect(make: MakeTask) -> str:
     """The audit: raises a TaskError that names a parameter without effect; returns the effects."""
     effects = audit(make)
     for name, effect in effects.items():
-        _require(
+        require(
             effect >= LEAST_EFFECT,
             f"domain parameter '{name}' has no effect: from one end of its range to the other, states "
             f"move by {effect:.2g} standard deviations of observation noise (least: {LEAST_EFFECT})",
@@ -298,11 +257,11 @@ def audit(make: MakeTask, sets: int = 64) -> dict[str, float]:
         parameters[:, 1, column] = ranges[column].high
         task.begin(index, parameters, KeyedRng(11, index, index * 0, index * 0))
         largest = torch.zeros(sets)
-        for action in _actions(task, sets):
+        for action in actions(task, sets):
             task.advance(task.command(action)[0], task.step_s)
             states = task.states()
-            gap = ((states[:, 0] - states[:, 1]).abs() / torch.tensor(task.noise_scale)).amax(dim=1)
-            largest = torch.maximum(largest, gap)
+            apart = ((states[:, 0] - states[:, 1]).abs() / torch.tensor(task.noise_scale)).amax(dim=1)
+            largest = torch.maximum(largest, apart)
         effects[name] = float(largest.mean())
     return effects
 
@@ -311,7 +270,7 @@ def it_can_be_built_and_begun(make: MakeTask) -> None:
     """The task is made without arguments, has all methods and attributes, and starts an episode."""
     task = make()
     missing = [name for name in Task.__annotations__ if not hasattr(task, name)]
-    _require(not missing, f"the task has no {', '.join(missing)}; see dris.core.task.Task for what they mean")
+    require(not missing, f"the task has no {', '.join(missing)}; see dris.core.task.Task for what they mean")
     Env(task, EnvConfig(sets=2, instances=2)).reset()
 
 
@@ -330,5 +289,6 @@ PROMISES: tuple[Callable[[MakeTask], str | None], ...] = (
     actions_have_an_effect,
     a_step_can_be_cut,
     a_belief_can_write_instances,
+    its_hooks_answer_as_declared,
     every_parameter_has_an_effect,
 )

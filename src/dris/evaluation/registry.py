@@ -104,7 +104,10 @@ def policy_file(name: str) -> Path:
         return file / "policy.safetensors"
     if not file.exists():
         known = ", ".join((*shipped, *(agent for task in tasks for agent in task.baselines())))
-        raise ValueError(f"'{name}' is neither a known name ({known}) nor a run or policy file that exists")
+        raise ValueError(
+            f"'{name}' is neither a known name ({known}) nor a run or policy "
+            "file that exists; for a baseline of your own task add --task path/file.py:Class"
+        )
     return file
 
 
@@ -113,15 +116,45 @@ def find_policy(name: str, task: str | None = None) -> PolicyHandle:
 
     Args:
         name: Of the policy.
-        task: Where its task is now, if not where the file says.
+        task: Where its task is now, if not where the file says; whose baselines, too.
 
     Raises:
         ValueError: There is no such policy, or its task cannot be had.
     """
-    for known in TASKS if task is None else (task,):
-        found = find_task(known)
-        if name in found.baselines():
-            return PolicyHandle(name, found, found.Config(), found.baselines()[name])
+    return find_policies((name,), task)[0]
+
+
+def find_policies(names: tuple[str, ...], task: str | None = None) -> list[PolicyHandle]:
+    """Policies by their names, to be compared.
+
+    A baseline takes the task and the configuration of the first trained policy beside it that has it, so that
+    both act in one world; alone, its task's default.
+
+    Args:
+        names: As `find_policy` takes them.
+        task: As there.
+
+    Raises:
+        ValueError: There is no such policy, or its task cannot be had.
+    """
+    known = [find_task(one) for one in (TASKS if task is None else (task,))]
+    shipped = {policy for found in known for policy in found.policies()}
+    trained = {name: _trained(name, task) for name in names if name in shipped or Path(name).exists()}
+    worlds = [(handle.task, handle.task_config) for handle in trained.values()]
+    worlds += [(found, found.Config()) for found in known]
+    handles = []
+    for name in names:
+        world = next((world for world in worlds if name in world[0].baselines()), None)
+        if name in trained:
+            handles.append(trained[name])
+        elif world is not None:
+            handles.append(PolicyHandle(name, *world, world[0].baselines()[name]))
+        else:
+            handles.append(_trained(name, task))  # says what is wrong
+    return handles
+
+
+def _trained(name: str, task: str | None) -> PolicyHandle:
     file = policy_file(name)
     config = load_checkpoint(file, "policy").config
     try:

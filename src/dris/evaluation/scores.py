@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import product
 from typing import Any
 
-from dris.core.conditions import Condition, find_condition
+from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.rollout import EVALUATION_SEED, Believe, Score, run_episodes
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
 from dris.evaluation.statistics import wilson
-
-WORST_CASE = "worst-case"
-"""Name of the grid over the domain, which is no single condition."""
 
 
 def check_conditions(task: type[Task], names: tuple[str, ...]) -> None:
@@ -20,6 +18,11 @@ def check_conditions(task: type[Task], names: tuple[str, ...]) -> None:
     for name in names:
         if name != WORST_CASE:
             condition = find_condition(name, task.conditions())
+            relied_on = {f.name for f in fields(task.Config) if f.metadata.get("policy")}
+            if broken := sorted(relied_on & {key for key, _ in condition.task}):
+                raise ValueError(
+                    f"condition '{name}' changes {broken[0]}, which policies rely on: leave it out"
+                )
             if condition.task or condition.domain:
                 changed = task.build().with_config(**dict(condition.task)) if condition.task else task.build()
                 changed.domain.shifted(**{n: (low, high) for n, low, high in condition.domain})
@@ -39,7 +42,7 @@ def evaluate(
         condition: What makes it harder, by name or by its values.
         episodes: How many.
         seed: Of the episodes; by default one that training never uses.
-        believe: Puts a belief between what is seen and the policy, for instance `EnsembleBelief()`.
+        believe: Puts a belief between what is seen and the policy, for instance `dris.belief.agent.Belief()`.
     """
     handle = find_policy(policy) if isinstance(policy, str) else policy
     if isinstance(condition, str):
@@ -92,7 +95,9 @@ def in_words(row: dict[str, Any]) -> str:
     """A score in words."""
     others = ("reward", "training_success", "same_outcome", "on_plate_within_speed_limits")
     parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
-    parts += [f"at {name[8:]} m/s {row[name]:.3f}" for name in row if name.startswith("success_")]
+    for name in (name for name in row if name.startswith("success_")):
+        low, high = wilson(round(row[name] * row["episodes"]), row["episodes"])
+        parts.append(f"{name} {row[name]:.3f} [{low:.3f}, {high:.3f}]")
     parts += [f"{name.replace('_', ' ')} {row[name]:.3f}" for name in others if name in row]
     where = ", ".join(f"{key} {value:g}" for key, value in row.get("where", {}).items())
     return "  ".join((*parts, f"at {where}") if where else parts)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dris.core.conditions import find_condition
+from dris.core.conditions import WORST_CASE, find_condition
 from dris.core.rollout import run_episodes
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle
-from dris.evaluation.scores import WORST_CASE, check_conditions, score, score_row
+from dris.evaluation.scores import check_conditions, score, score_row
 from dris.experiments import World
 from dris.lab import Drive
 

@@ -128,12 +128,14 @@ class PpoConfig:
     last_std: float = 0.1
     """The actions' standard deviation is kept below a curve that falls geometrically to this."""
     epochs: int = 5
+    """Passes through an iteration's steps."""
     mini_batches: int = 4
     gamma: float = 0.95
     """Discount."""
     gae_lambda: float = 0.9
     """lambda of the advantage estimate"""
     clip: float = 0.2
+    """Of the ratio of probabilities."""
     max_grad_norm: float = 1.0
     weight_decay: float = 0.2
     """Pull on the weights of the actor's MLP, per unit of learning rate. It keeps the policy smooth, and a
@@ -183,11 +185,15 @@ class TrainConfig:
     noise: float = 0.0
     """Observation noise in training, in multiples of the task's noise scale; the paper has none."""
     threads: int = 2
-    """Of this process: of torch, and of the world."""
+    """Of this process: of torch, and of the world. Part of what a run is: other sums round otherwise."""
     evaluate_every: int = 50
+    """Iterations between evaluations on single instances."""
     evaluate_episodes: int = 1000
     evaluate_on: tuple[str, ...] = ("clean", "noise-2")
+    """Conditions of these evaluations; the best of them is kept as best.safetensors."""
     save_every: int = 25
+    """Iterations between checkpoints; after a minute there is one anyway. An interrupted run goes on from the
+    last one, to the same bits."""
     encoder_from: Path | None = None
     """Take the encoder of another run instead of pre-training one."""
     encoder: EncoderConfig = field(default_factory=EncoderConfig)

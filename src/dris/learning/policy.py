@@ -193,5 +193,20 @@ class Policy:
             return self.actor(self.inputs(observation))
 
     def act(self, observation: Observation) -> torch.Tensor:
-        """Actions [B, A] within [-1, 1], as a robot is given them; `Env` clips by itself and counts it."""
+        """Actions [B, A] within [-1, 1], as a robot is given them; `Env` clips by itself and counts it.
+
+        Raises:
+            ValueError: The observation has another shape than the task's, or holds what is not finite.
+        """
+        states, condition, task = observation.states, observation.condition, self.task
+        if states.dim() != 3 or states.shape[2] != len(task.state_names) or states.shape[1] < 1:
+            raise ValueError(
+                f"states must be [B, N, {len(task.state_names)}] ({', '.join(task.state_names)}), got "
+                f"{list(states.shape)}"
+            )
+        if tuple(condition.shape) != (len(states), task.condition_size):
+            expected = [len(states), task.condition_size]
+            raise ValueError(f"the condition must be {expected}, got {list(condition.shape)}")
+        if not bool(states.isfinite().all() and condition.isfinite().all()):
+            raise ValueError("the observation is not finite: do not act on it")
         return self(observation).clamp(-1.0, 1.0)

@@ -48,6 +48,9 @@ from dris.learning.encoder_stage import encoder_stage, load_encoder
 from dris.learning.policy import FilmModel, Policy
 from dris.learning.run_folder import Metrics, check_same, claim_folder
 
+SAVE_S = 60.0
+"""A checkpoint is never older than this and an iteration [s]."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -138,7 +141,7 @@ class Trainer:
         self.best = -1.0
         self.seconds: float | None = 0.0  # spent on the iterations so far; None: nobody knows
         first = self._resume()
-        metrics = Metrics(self.folder, first) if self.rank == 0 else None
+        metrics, saved = Metrics(self.folder, first) if self.rank == 0 else None, time.perf_counter()
         for iteration in range(first, config.iterations):
             began = time.perf_counter()
             with torch.random.fork_rng():
@@ -151,8 +154,9 @@ class Trainer:
                 self.seconds += time.perf_counter() - began
             if metrics is not None:
                 metrics.add(iteration, figures)
-                if done % config.save_every == 0 or last:
+                if done % config.save_every == 0 or last or time.perf_counter() - saved > SAVE_S:
                     self._save(done)
+                    saved = time.perf_counter()
             yield Progress("policy", done, config.iterations, figures)
 
     def _ppo(self, inputs: Any, sets: int) -> PPO:

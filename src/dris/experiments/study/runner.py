@@ -17,14 +17,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dris.core.conditions import Condition, find_condition
+from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
 from dris.core.schema import header
 from dris.core.typed import to_plain
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle, find_task, full_name
-from dris.evaluation.scores import WORST_CASE, score
+from dris.evaluation.scores import score
 from dris.learning.config import LITERAL_PPO, PpoConfig, TrainConfig
 from dris.learning.load import load_policy_for
 from dris.learning.run_folder import read_metrics, versions
