@@ -23,6 +23,8 @@ FRAMES = 100
 """Pictures of an episode."""
 SLOWER = 4
 """Times slower than life."""
+TILE_PX = 480
+"""Least width of a moment in the picture."""
 MOMENTS = (0.0, 0.08, 0.14, 0.25, 0.5, 1.0)
 """Shares of the episode that the picture shows."""
 
@@ -109,7 +111,8 @@ def save(attempt: Attempt, title: str, folder: Path, name: str) -> list[Path]:
     imageio.mimwrite(video, frames + frames[-1:] * fps, fps=fps, macro_block_size=1, quality=7)
     tiles = [frames[min(round(share * len(frames)), len(frames) - 1)] for share in MOMENTS]
     rows = [np.concatenate(tiles[k : k + 3], axis=1) for k in (0, 3)]
-    imageio.imwrite(picture, np.concatenate(rows, axis=0)[::2, ::2])
+    finer = max(1, tiles[0].shape[1] // TILE_PX)
+    imageio.imwrite(picture, np.concatenate(rows, axis=0)[::finer, ::finer])
     return [video, picture]
 
 
