@@ -64,7 +64,6 @@ def test_the_belief_does_not_know_the_truth_s_physics_nor_its_start():
     env.reset()
     restitution = CatchingTask().domain.column(env.parameters, "restitution")
     assert float(restitution[:, 0].min()) >= 0.7 and float(restitution[:, 1:].max()) <= 0.7
-    agent = Belief(instances=10).before(lambda o: torch.zeros(50, 5), env)
     noisy = make_env(CatchingTask(), Condition(noise=4.0), 50, 3, believed=10)
     agent = Belief(instances=10).before(lambda o: torch.zeros(50, 5), noisy)
     agent(noisy.reset())

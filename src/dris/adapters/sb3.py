@@ -62,11 +62,11 @@ class Sb3VecEnv(VecEnv):
         return [getattr(self, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refused, as is `env_method`."""
+        """Refused: SB3 asks for this method, but the sets are one environment and have no attributes each."""
         raise NotImplementedError(f"sets have no {attr_name} of their own: all are one `Sb3VecEnv.env`")
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
-        """Refused: the sets are no environments that could be called one by one."""
+        """Refused for the same reason: no set can be called by itself."""
         raise NotImplementedError(f"sets have no {method_name} of their own: all are one `Sb3VecEnv.env`")
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:

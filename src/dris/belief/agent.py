@@ -34,7 +34,7 @@ class Belief:
     physics is not exact either, and a filter that is too sure stops listening [design]."""
     jitter: float = 0.02
     """Added to every instance's state at an update [noise scales], so that they never become one [design].
-    Copies of particles need more, about 0.3."""
+    Copies of particles need more; 0.3 for them was not tuned [design]."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no filter."""

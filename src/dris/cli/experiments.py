@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from dris.core import validation
+from dris.core.constants import STUDY_SEED
 from dris.core.files import read_json, to_json, write_atomically
 from dris.core.process import draw_without_screen
 from dris.core.schema import header
@@ -170,7 +171,7 @@ def released(
     worlds: tuple[World, ...] = ("training", "twin", "physx"),
     conditions: tuple[str, ...] = PAPER_CONDITIONS,
     episodes: int | None = None,
-    seed: int = 30_011,
+    seed: int = STUDY_SEED,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
     """Evaluate the policy that the paper's laboratory published, beside the paper's figures for DRIS-200.

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from dris.core import validation
+from dris.core.constants import EVALUATION_SEED
 from dris.experiments import World
 from dris.lab import Drive
 from dris.learning.config import TrainConfig
@@ -124,7 +125,7 @@ def evaluate(
     policies: tyro.conf.Positional[tuple[str, ...]],
     conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
     episodes: int = 2000,
-    seed: int = 10_007,
+    seed: int = EVALUATION_SEED,
     world: World = "training",
     drive: Drive = "ideal",
     belief: Literal["none", "ensemble", "particles"] = "none",

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from dris.core.conditions import Condition
+from dris.core.constants import EVALUATION_SEED
 from dris.core.env import Env, EnvConfig, Observation, Step
 from dris.core.task import Task
 
@@ -16,12 +17,6 @@ Agent = Callable[[Observation], torch.Tensor]
 """Maps an observation of B sets to actions [B, A]."""
 MakeAgent = Callable[[Any, int], Agent]
 """Makes the agent for a task and a number of sets B; it serves one episode."""
-
-EVALUATION_SEED = 10_007
-"""Seed of evaluation episodes; training seeds are small, so that they never meet."""
-
-VALIDATION_SEED = 20_011
-"""Seed of the evaluations during training: whatever is chosen by them is reported on other episodes."""
 
 
 class Believe(Protocol):

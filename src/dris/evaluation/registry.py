@@ -159,7 +159,7 @@ def _trained(name: str, task: str | None) -> PolicyHandle:
     config = load_checkpoint(file, "policy").config
     try:
         found = find_task(task or _text(config, "task"))
-        task_config = _task_config(found, config, file)
+        task_config = _task_config(found, config)
     except ValueError as error:
         raise CheckpointError(f"{file} asks for a task that cannot be had: {error}") from error
     policy = load_policy_for(file, found.build(task_config))
@@ -184,7 +184,7 @@ def _text(config: dict[str, Any], key: str) -> str:
     return config[key]
 
 
-def _task_config(task: type[Task], config: dict[str, Any], file: Path) -> Any:
+def _task_config(task: type[Task], config: dict[str, Any]) -> Any:
     """The task's configuration that a policy carries; files of schema 2 only name a preset."""
     if task.Config is NoConfig:
         return NoConfig()

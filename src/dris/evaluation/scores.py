@@ -7,7 +7,8 @@ from itertools import product
 from typing import Any
 
 from dris.core.conditions import WORST_CASE, Condition, find_condition
-from dris.core.rollout import EVALUATION_SEED, Believe, Score, run_episodes
+from dris.core.constants import EVALUATION_SEED
+from dris.core.rollout import Believe, Score, run_episodes
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
 from dris.evaluation.statistics import wilson

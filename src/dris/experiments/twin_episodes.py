@@ -18,7 +18,8 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.success import reward_terms
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
-from dris.core.rollout import EVALUATION_SEED, Outcomes, make_env, run_episodes
+from dris.core.constants import EVALUATION_SEED
+from dris.core.rollout import Outcomes, make_env, run_episodes
 from dris.evaluation.registry import PolicyHandle
 from dris.evaluation.scores import score_row
 from dris.lab.drives import drive

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dris.catching.settings import CatchingConfig
 from dris.core.conditions import WORST_CASE, find_condition
 from dris.core.rollout import run_episodes
 from dris.core.validation import check_extra
@@ -22,7 +23,7 @@ def check_world(
     """Refuse what a world cannot do, before any work is done."""
     for policy in policies:
         check_conditions(policy.task, conditions)
-        if world != "training" and not hasattr(policy.task_config, "mount"):
+        if world != "training" and not isinstance(policy.task_config, CatchingConfig):
             raise ValueError(
                 f"{policy.task.__name__} is no catching task: the {world} world knows that alone"
             )

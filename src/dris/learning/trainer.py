@@ -26,10 +26,11 @@ from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
 from dris.core.conditions import find_condition
+from dris.core.constants import VALIDATION_SEED
 from dris.core.env import DivergedError, Env, EnvConfig, Observation, Step
 from dris.core.files import locked
 from dris.core.process import set_threads
-from dris.core.rollout import VALIDATION_SEED, run_episodes
+from dris.core.rollout import run_episodes
 from dris.core.task import Task
 from dris.core.typed import to_plain
 from dris.learning.checkpoint import (

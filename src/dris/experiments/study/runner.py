@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dris.core.conditions import WORST_CASE, Condition, find_condition
+from dris.core.constants import STUDY_SEED
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
 from dris.core.schema import header
@@ -29,9 +30,6 @@ from dris.learning.config import LITERAL_PPO, PpoConfig, TrainConfig
 from dris.learning.load import load_policy_for
 from dris.learning.run_folder import read_metrics, versions
 from dris.learning.trainer import Trainer
-
-STUDY_SEED = 30_011
-"""Seed of the episodes that studies report on; no policy and no recipe was ever tuned on it."""
 
 SHOW_EVERY = 250
 """Iterations between signs of life of a run."""
