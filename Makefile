@@ -18,7 +18,7 @@ demo: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest
 
-# Everything but what tests/conftest.py lists as slow: under two minutes on two idle cores.
+# Everything but what tests/conftest.py lists as slow: some three minutes on two cores.
 quick: .venv/installed
 	$(BIN)/python -m pytest -m "not slow"
 
