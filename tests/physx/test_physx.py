@@ -13,7 +13,7 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.conditions import find_condition
 from dris.core.constants import GRAVITY
-from dris.core.rollout import make_env, run_episodes
+from dris.core.rollout import run_episodes, single_instances
 from dris.core.task import NoConfig
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.experiments.worlds import check_world, score_in_physx
@@ -126,7 +126,7 @@ def test_the_arm_answers_as_the_training_worlds(joint_speed):
 @needs_sapien
 def test_episodes_are_the_training_worlds_up_to_the_impact():
     env = {
-        cls: make_env(cls(), find_condition("noise-2", CatchingTask.conditions()), 6, 5)
+        cls: single_instances(cls(), find_condition("noise-2", CatchingTask.conditions()), 6, 5)
         for cls in (CatchingTask, PhysxTask)
     }
     first = {cls: env[cls].reset() for cls in env}

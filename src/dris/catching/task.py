@@ -24,6 +24,7 @@ from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
 from dris.catching.success import caught, normal_tangential, reward_terms
 from dris.catching.throws import Thrown, throw
 from dris.core.conditions import Condition
+from dris.core.constants import GRAVITY
 from dris.core.process import threads
 from dris.core.rng import KeyedRng
 from dris.core.rollout import MakeAgent
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 
 MIN_RADIUS, MAX_RADIUS = 0.01, 0.06
 """A belief keeps radii within these [m]."""
+SPIN_SPREAD = 5.0
+"""Deviation of the spin that a belief begins with besides that of rolling, along each axis [rad/s]
+[design]."""
+FLYING_HEIGHT = 0.06
+"""Centre over the plate at which even the largest ball is in flight, for a filter without contact [m]."""
 
 
 class CatchingTask(Task):
@@ -63,7 +69,7 @@ class CatchingTask(Task):
 
     def __init__(self, config: CatchingConfig | None = None):
         self.config = config = config or CatchingConfig()
-        self.domain = DOMAIN
+        self.domain = DOMAIN.shifted(restitution=config.restitution)
         self.noise_scale = (config.noise_position,) * 3 + (config.noise_velocity,) * 3
         self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
         self._drawing: Drawing | None = None
@@ -167,6 +173,7 @@ class CatchingTask(Task):
 
     def command(self, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Desired joints for an action: decode, keep in the workspace, inverse kinematics."""
+        self._plate_pos_at_command = self.world.plate_pos.clone()
         displacement, tilt, limited = decode(self.config, action)
         # p~ = R_z(phi) delta + p;  R~ turns the level plate by beta about w
         wished = self.world.plate_pos + (self._rotation @ displacement[..., None])[..., 0]
@@ -251,6 +258,43 @@ class CatchingTask(Task):
         values[..., :3] = (turn @ states[..., :3, None])[..., 0] + self.world.plate_pos[:, None]
         values[..., 3:6] = (turn @ states[..., 3:, None])[..., 0]
         return self.write_instances(values, first)
+
+    def gather_instances(self, index: torch.Tensor, first: int = 0) -> None:
+        """Copies of balls, with their contacts and as many impacts."""
+        kept = torch.arange(first).expand(len(index), first)
+        self.world.gather(torch.cat((kept, index), dim=1))
+        self._update_states()
+
+    def draw_hidden(self, sets: torch.Tensor, states: torch.Tensor, first: int, rng: KeyedRng) -> None:
+        """In flight, with spin: as of a ball that rolled the way it flies, in part or wholly, and more."""
+        world, count = self.world, self.world.num_instances - first
+        world.mode[sets, first:] = 0
+        x, y, _ = (self._rotation[:, None] @ states[..., 3:, None])[..., 0].unbind(dim=-1)
+        across = torch.stack((-y, x, torch.zeros_like(x)), dim=-1) / world.radius[:, first:, None]
+        spin = rng.uniform(count, 1) * across + SPIN_SPREAD * rng.normal(count, 3)
+        world.spin[sets, first:] = spin[sets]
+
+    def free_motion(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A ball above the plate falls, one near it keeps its velocity; the plate moved as it did."""
+        height, _ = normal_tangential(states[:, :3], self.normal)
+        pull = torch.where(
+            height[:, None] > FLYING_HEIGHT, torch.tensor((0.0, 0.0, -GRAVITY)), torch.zeros(3)
+        )
+        moved = to_motion(self.world.plate_pos - self._plate_pos_at_command, self._rotation)
+        time = self.step_s
+        place = states[:, :3] + time * states[:, 3:] + 0.5 * time**2 * pull - moved
+        jacobian = torch.eye(6) + time * torch.diag(torch.ones(3), 3)
+        return torch.cat((place, states[:, 3:] + time * pull), dim=1), jacobian
+
+    def save_state(self) -> tuple[torch.Tensor, ...]:
+        """Arms, plates and balls."""
+        return tuple(tensor.clone() for tensor in self.world.moving())
+
+    def restore_state(self, saved: tuple[torch.Tensor, ...]) -> None:
+        """Arms, plates and balls as they were."""
+        for tensor, value in zip(self.world.moving(), saved, strict=True):
+            tensor.copy_(value)
+        self._update_states()
 
     def states(self) -> torch.Tensor:
         """(d, v) of every ball in the motion frame [B, N, 6]."""

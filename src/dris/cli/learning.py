@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
+from dris.belief.config import Update
 from dris.core import validation
 from dris.core.constants import EVALUATION_SEED
 from dris.experiments import World
@@ -128,7 +129,7 @@ def evaluate(
     seed: int = EVALUATION_SEED,
     world: World = "training",
     drive: Drive = "ideal",
-    belief: Literal["none", "ensemble", "particles"] = "none",
+    belief: Update | None = None,
     task: str | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -147,13 +148,14 @@ def evaluate(
             sight; some 5 and 50 episodes a second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; no-rate-limit:
             with friction and latency; rate-limit: and FCI's 1000 Nm/s; fitted-gains: and gains fitted to it.
-        belief: What stands between what is seen and the policy, in the training world. ensemble: 50 instances
-            that run on beside the real one, pulled by every observation (ensemble Kalman); the policy sees
-            their mean. particles: the same by a particle filter.
+        belief: What stands between what is seen and the policy, in the training world; by default what the
+            policy was trained with. ensemble: 50 instances that run on beside the real one, pulled by every
+            observation (ensemble Kalman); the policy sees their mean. particles: the same by a particle
+            filter. kalman: a filter without a simulator. none: what is seen.
         task: Where the policies' task is now, if not where their files say.
         json_file: Also write the scores to this file.
     """
-    from dris.belief.agent import BELIEFS
+    from dris.belief.config import BELIEFS
     from dris.core.files import to_json, write_atomically
     from dris.evaluation.registry import find_policies
     from dris.evaluation.scores import in_words, score
@@ -165,15 +167,17 @@ def evaluate(
     validation.check_json(json_file)
     handles = find_policies(policies, task)
     check_world(world, handles, conditions, drive)
-    if belief != "none" and world != "training":
+    if belief not in (None, "none") and world != "training":
         raise ValueError(f"--belief {belief} knows the training world alone: leave out --world {world}")
     rows = []
     for handle in handles:
         for condition in conditions:
-            if belief == "none":
+            if world != "training":
                 row = score_in(world, handle, condition, episodes, seed, drive)
             else:
-                row = score(handle, condition, episodes, seed, BELIEFS[belief]) | {"belief": belief}
+                chosen = handle.belief if belief is None else BELIEFS[belief]
+                row = score(handle, condition, episodes, seed, chosen)
+                row |= {"belief": chosen.update} if chosen.update != "none" else {}
             rows.append({"policy": handle.name, **row})
             print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:

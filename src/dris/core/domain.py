@@ -51,9 +51,7 @@ class Domain(Mapping[str, Range]):
         rows = (f"{n} in [{r.low:g}, {r.high:g}] {r.unit}".rstrip() for n, r in self.items())
         return f"Domain({'; '.join(rows)})"
 
-    def sample(
-        self, rng: KeyedRng, instances: int, other: Domain | None = None, other_from: int | None = None
-    ) -> torch.Tensor:
+    def sample(self, rng: KeyedRng, instances: int, others: Domain | None = None) -> torch.Tensor:
         """Draw the parameters of N instances for each of R sets: [R, N, P].
 
         Parameter values of instance i do not depend on N: larger sets only add instances.
@@ -61,13 +59,12 @@ class Domain(Mapping[str, Range]):
         Args:
             rng: Of the R sets.
             instances: N.
-            other: Ranges of the instances
-            other_from: from this one on, if there are such.
+            others: Ranges of all instances but the first, if they have their own.
         """
         share = rng.uniform(instances, len(self))
-        if other is None or other_from is None:
+        if others is None:
             return self._at(share)
-        return torch.cat((self._at(share[:, :other_from]), other._at(share[:, other_from:])), dim=1)
+        return torch.cat((self._at(share[:, :1]), others._at(share[:, 1:])), dim=1)
 
     def _at(self, share: torch.Tensor) -> torch.Tensor:
         """Values [..., P] at shares of the ranges."""

@@ -37,6 +37,8 @@ class EnvConfig:
     """Observation noise in units of the task's noise scale (the paper's 1 to 4 sigma), drawn for each set and
     step: one error for all its instances, as a set of one has at deployment. Drawn for each instance, it
     would average out in the set's code."""
+    least_noise: float | None = None
+    """Every episode's noise lies between this and `noise`, drawn evenly; None: it is `noise`."""
     noise_correlation: float = 0.0
     """Correlation of the noise from one control step to the next: AR(1) of the same standard deviation, as
     the errors of a tracker are."""
@@ -55,6 +57,10 @@ class EnvConfig:
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
                 raise ValueError(f"{name} must be finite and not negative, got {value}")
+        if self.least_noise is not None and not 0 <= self.least_noise <= self.noise:
+            raise ValueError(
+                f"least_noise must be None or lie in [0, noise {self.noise}], got {self.least_noise}"
+            )
         for name in ("noise_correlation", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
@@ -117,7 +123,7 @@ class Env:
     """B sets of a task. `reset` starts episodes, `step` advances all sets by one control step."""
 
     def __init__(
-        self, task: Task, config: EnvConfig, domain: Domain | None = None, belief_from: int | None = None
+        self, task: Task, config: EnvConfig, domain: Domain | None = None, belief_domain: Domain | None = None
     ):
         """Allocate the task's sets.
 
@@ -125,15 +131,18 @@ class Env:
             task: The task; it belongs to this environment from now on.
             config: Sizes, seed, noise, execution error, delay.
             domain: Ranges to draw from instead of the task's, for instance `task.domain.shifted()`.
-            belief_from: Instances from this one on are a belief: they are drawn from the task's own ranges.
+            belief_domain: Ranges that all instances but the first, the real one, are drawn from, if they are
+                a belief (`dris.belief.env`).
         """
         self.task, self.config = task, config
         self.domain = task.domain if domain is None else domain
-        self._belief_from = belief_from
+        self._belief_domain = belief_domain
         if list(self.domain) != list(task.domain):
             raise ValueError(f"domain has {list(self.domain)}, the task's has {list(task.domain)}")
         task.allocate(config.sets, config.instances)
-        self._noise_scale = config.noise * torch.tensor(task.noise_scale)
+        self._noise_scale = torch.tensor(task.noise_scale)
+        self.noise_level = torch.full((config.sets,), float(config.noise))
+        """[B] noise of the present episodes, in noise scales."""
         self._error = torch.zeros(config.sets, 1, len(task.state_names))  # of the observation, in scales
         self._seen = torch.zeros(0)  # states as they were observed last, with dropout
         self.missing: torch.Tensor | None = None
@@ -173,13 +182,16 @@ class Env:
         self.steps[sets] = 0
         self._finished[sets] = False
         rng = self._rng(sets, _START)
-        parameters = self.domain.sample(rng, self.config.instances, self.task.domain, self._belief_from)
+        parameters = self.domain.sample(rng, self.config.instances, self._belief_domain)
         low, high = self.config.delay_s
         delay = rng.uniform(1, low=low, high=high)[:, 0]
         self._delay_substeps[sets] = torch.round(delay / self.task.substep_s).long()
         self.parameters[sets] = parameters
         self.task.begin(sets, parameters, rng)
         self._pending[:, sets] = self.task.initial_command()[sets]
+        if self.config.least_noise is not None:
+            drawn = rng.uniform(1, low=self.config.least_noise, high=self.config.noise)
+            self.noise_level[sets] = drawn[:, 0]
         self._draw_error(sets, fresh=True)
         waiting = None
         if len(self._seen) and len(sets) < self.config.sets:  # the others see what they saw
@@ -263,6 +275,26 @@ class Env:
             if self.on_advance is not None:
                 self.on_advance((end - begin) * self.task.substep_s)
 
+    def look_ahead(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """True states [B, N, S] and conditions [B, C] when the next command will act: after its delay.
+
+        Commands on their way are known, so that the world need only run on, and is put back.
+        """
+        task, delay, step = self.task, self._delay_substeps, self._per_step
+        states, condition = task.states(), task.condition().clone()
+        saved, now = task.save_state(), 0
+        # Of the commands on their way, number i is i + 1 steps old and acts from delay - (i + 1) steps.
+        cuts = {int(d) - i * step for d in delay.unique() for i in range(int(d) // step + 1)}
+        for end in sorted(cut for cut in cuts if cut > 0):
+            acting = ((delay - now - 1).clamp_min(0) // step).clamp_max(len(self._pending) - 1)
+            task.advance(self._pending[acting, self._every], (end - now) * task.substep_s)
+            now, reached = end, delay == end
+            states[reached] = task.states()[reached]
+            if task.condition_size:
+                condition[reached] = task.condition()[reached]
+        task.restore_state(saved)
+        return states, condition
+
     def _draw_error(self, sets: torch.Tensor, fresh: bool) -> None:
         """The next error of the observation in some sets; a fresh one owes nothing to the last."""
         if self.config.noise == 0:
@@ -281,7 +313,7 @@ class Env:
 
     def _observe(self, states: torch.Tensor, missing: torch.Tensor | None = None) -> Observation:
         if self.config.noise > 0:
-            states = states + self._noise_scale * self._error
+            states = states + self.noise_level[:, None, None] * self._noise_scale * self._error
         if missing is not None:
             states = torch.where(missing[:, None, None], self._seen, states)
         if self.config.dropout > 0:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from dris.core.conditions import Condition
 from dris.core.constants import EVALUATION_SEED
+from dris.core.domain import Domain
 from dris.core.env import Env, EnvConfig, Observation, Step
 from dris.core.task import Task
 
@@ -19,15 +20,8 @@ MakeAgent = Callable[[Any, int], Agent]
 """Makes the agent for a task and a number of sets B; it serves one episode."""
 
 
-class Believe(Protocol):
-    """A belief of some instances, put before agents."""
-
-    @property
-    def instances(self) -> int:
-        """How many."""
-
-    def before(self, agent: Agent, env: Env) -> Agent:
-        """An agent that sees what the belief makes of observations."""
+MakeEnv = Callable[[Task, EnvConfig, Domain], Env]
+"""Makes an environment: `Env`, or one with a belief between what is seen and the agent (`dris.belief`)."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,9 @@ class Outcomes:
         return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates)
 
 
-def make_env(task: Task, condition: Condition, episodes: int, seed: int, believed: int = 0) -> Env:
+def single_instances(
+    task: Task, condition: Condition, episodes: int, seed: int, make_env: MakeEnv = Env
+) -> Env:
     """Sets of one instance each under a condition; the task belongs to them from now on.
 
     Args:
@@ -64,14 +60,14 @@ def make_env(task: Task, condition: Condition, episodes: int, seed: int, believe
         condition: What makes it harder.
         episodes: Sets.
         seed: Of the episodes.
-        believed: Instances of a belief beside the true one, which comes first.
+        make_env: Makes the environment.
     """
     if condition.task:
         task = task.with_config(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
     config = EnvConfig(
         sets=episodes,
-        instances=1 + believed,
+        instances=1,
         seed=seed,
         noise=condition.noise,
         noise_correlation=condition.noise_correlation,
@@ -79,7 +75,7 @@ def make_env(task: Task, condition: Condition, episodes: int, seed: int, believe
         execution_error=condition.execution_error,
         delay_s=(condition.delay_s, condition.delay_s),
     )
-    return Env(task, config, task.domain.shifted(**shifts), belief_from=1 if believed else None)
+    return make_env(task, config, task.domain.shifted(**shifts))
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ def run_episodes(
     condition: Condition,
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
-    believe: Believe | None = None,
+    make_env: MakeEnv = Env,
 ) -> Outcomes:
     """Run single-instance episodes, all at once, and judge success at each one's last step.
 
@@ -129,12 +125,10 @@ def run_episodes(
         condition: What makes it harder.
         episodes: How many, each in a set of one instance.
         seed: Of throws, physics and noise.
-        believe: Puts a belief between what is seen and the agent.
+        make_env: Makes the environment.
     """
-    env = make_env(make_task(), condition, episodes, seed, believe.instances if believe else 0)
+    env = single_instances(make_task(), condition, episodes, seed, make_env)
     agent = make_agent(env.task, episodes)
-    if believe is not None:
-        agent = believe.before(agent, env)
     running = torch.ones(episodes, dtype=torch.bool)
     success: dict[str, torch.Tensor] = {}
     total, steps = torch.zeros(episodes), torch.zeros(episodes)

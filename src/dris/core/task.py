@@ -174,6 +174,46 @@ class Task(ABC):
         """
         raise ValueError(f"{type(self).__name__} has no place_states: a belief needs it")
 
+    def gather_instances(self, index: torch.Tensor, first: int = 0) -> None:
+        """Make each instance i from `first` on a copy of instance index[b, i - first], [B, N - first].
+
+        A task whose instances have more than `read_instances` tells, such as contacts, copies that, too.
+        """
+        values = self.read_instances()
+        self.write_instances(values.gather(1, index[..., None].expand(-1, -1, values.shape[2])), first)
+
+    def draw_hidden(  # noqa: B027
+        self, sets: torch.Tensor, states: torch.Tensor, first: int, rng: KeyedRng
+    ) -> None:
+        """Draw what no observation shows, such as spin, and forget contacts, where a belief begins anew.
+
+        By default nothing.
+
+        Args:
+            sets: [B] which sets.
+            states: [B, N - first, S] where their instances from `first` on will be placed.
+            first: Instance.
+            rng: Numbers for all B sets.
+        """
+
+    def free_motion(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Where states [B, S] of the last control step's begin are now if nothing was touched.
+
+        For a filter that knows no simulator.
+
+        Returns:
+            [B, S] and its derivative [B, S, S] or [S, S].
+        """
+        raise ValueError(f"{type(self).__name__} has no free_motion: a kalman belief needs it")
+
+    def save_state(self) -> Any:
+        """All that `advance` changes, for a belief that looks ahead."""
+        raise ValueError(f"{type(self).__name__} has no save_state: a belief needs it to look ahead")
+
+    def restore_state(self, saved: Any) -> None:
+        """Back to what `save_state` gave."""
+        raise ValueError(f"{type(self).__name__} has no restore_state: a belief needs it to look ahead")
+
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:
         """Named terms [B, N] of the present states' reward; the reward is their sum."""

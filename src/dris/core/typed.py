@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, field, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -22,6 +22,24 @@ def policy_field(default: Any) -> Any:
 def to_plain(config: Any) -> dict[str, Any]:
     """A dataclass as JSON would have it: nested dictionaries, lists, numbers, texts."""
     return json.loads(json.dumps(asdict(config), default=str))
+
+
+def with_defaults(values: Any, config: Any) -> Any:
+    """Plain values from a file, with today's defaults for fields that are newer than it.
+
+    Args:
+        values: As `to_plain` gave them then.
+        config: A dataclass of today whose fields count, its own dataclasses' too; its values do not.
+    """
+    if not is_dataclass(config) or not isinstance(values, dict):
+        return values
+    found = {name: with_defaults(value, getattr(config, name, None)) for name, value in values.items()}
+    for new in (f for f in fields(config) if f.name not in values):
+        if new.default is not MISSING or new.default_factory is not MISSING:
+            default = new.default if new.default_factory is MISSING else new.default_factory()
+            default = to_plain(default) if is_dataclass(default) else default
+            found[new.name] = json.loads(json.dumps(default, default=str))
+    return found
 
 
 def from_plain(cls: type[T], values: Any, where: str) -> T:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dris.belief.config import BeliefConfig
 from dris.core.rollout import MakeAgent
 from dris.core.task import NoConfig, Task
 from dris.core.typed import from_plain
@@ -32,6 +33,8 @@ class PolicyHandle:
     task_config: Any
     make_agent: MakeAgent
     """Function of a task and a number of sets; the agent serves one episode."""
+    belief: BeliefConfig = BeliefConfig("none")
+    """What stands between what is seen and it."""
 
     def make_task(self) -> Task:
         """A fresh task."""
@@ -160,10 +163,11 @@ def _trained(name: str, task: str | None) -> PolicyHandle:
     try:
         found = find_task(task or _text(config, "task"))
         task_config = _task_config(found, config)
+        belief = from_plain(BeliefConfig, config.get("belief", {"update": "none"}), "belief")
     except ValueError as error:
         raise CheckpointError(f"{file} asks for a task that cannot be had: {error}") from error
     policy = load_policy_for(file, found.build(task_config))
-    return PolicyHandle(name, found, task_config, lambda task, sets: policy)
+    return PolicyHandle(name, found, task_config, lambda task, sets: policy, belief)
 
 
 def load_policy(name: str | Path, task: str | None = None) -> Policy:

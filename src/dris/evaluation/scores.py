@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from itertools import product
 from typing import Any
 
+from dris.belief.config import BeliefConfig
+from dris.belief.env import belief_env
 from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
-from dris.core.rollout import Believe, Score, run_episodes
+from dris.core.rollout import Score, run_episodes
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
 from dris.evaluation.statistics import wilson
@@ -34,7 +37,7 @@ def evaluate(
     condition: str | Condition = "clean",
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
-    believe: Believe | None = None,
+    belief: BeliefConfig | None = None,
 ) -> Score:
     """Success and mean reward of a policy on single instances.
 
@@ -43,19 +46,20 @@ def evaluate(
         condition: What makes it harder, by name or by its values.
         episodes: How many.
         seed: Of the episodes; by default one that training never uses.
-        believe: Puts a belief between what is seen and the policy, for instance `dris.belief.agent.Belief()`.
+        belief: Stands between what is seen and the policy; None: what the policy was trained with, if any.
     """
     handle = find_policy(policy) if isinstance(policy, str) else policy
     if isinstance(condition, str):
         condition = find_condition(condition, handle.task.conditions())
-    return run_episodes(handle.make_task, handle.make_agent, condition, episodes, seed, believe).score()
+    make_env = partial(belief_env, belief=handle.belief if belief is None else belief)
+    return run_episodes(handle.make_task, handle.make_agent, condition, episodes, seed, make_env).score()
 
 
 def worst_case(
     policy: PolicyHandle,
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
-    believe: Believe | None = None,
+    belief: BeliefConfig | None = None,
 ) -> tuple[Score, dict[str, float]]:
     """The lowest success on a grid over the domain, and where it is.
 
@@ -67,22 +71,22 @@ def worst_case(
     found: list[tuple[Score, dict[str, float]]] = []
     for point in product(*values):
         exactly = tuple((name, value, value) for name, value in zip(domain, point, strict=True))
-        score = evaluate(policy, Condition(domain=exactly), episodes, seed, believe)
+        score = evaluate(policy, Condition(domain=exactly), episodes, seed, belief)
         found.append((score, dict(zip(domain, point, strict=True))))
     return min(found, key=lambda entry: entry[0].success)
 
 
 def score(
-    policy: PolicyHandle, condition: str, episodes: int, seed: int, believe: Believe | None = None
+    policy: PolicyHandle, condition: str, episodes: int, seed: int, belief: BeliefConfig | None = None
 ) -> dict[str, Any]:
     """Outcome of a policy under a condition by its name: episodes, success with interval, reward.
 
     The worst case adds where it is.
     """
     if condition == WORST_CASE:
-        result, point = worst_case(policy, episodes, seed, believe)
+        result, point = worst_case(policy, episodes, seed, belief)
         return score_row(condition, seed, result) | {"where": point}
-    return score_row(condition, seed, evaluate(policy, condition, episodes, seed, believe))
+    return score_row(condition, seed, evaluate(policy, condition, episodes, seed, belief))
 
 
 def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dris.catching.success import reward_terms
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
-from dris.core.rollout import Outcomes, make_env, run_episodes
+from dris.core.rollout import Outcomes, run_episodes, single_instances
 from dris.evaluation.registry import PolicyHandle
 from dris.evaluation.scores import score_row
 from dris.lab.drives import drive
@@ -81,7 +81,7 @@ def training_ball(radius: float, restitution: float, friction: float) -> CatchOb
 
 def training_starts(task: CatchingTask, condition: Condition, episodes: int, seed: int) -> list[Started]:
     """Balls and starts of the training world's episodes."""
-    env = make_env(task, condition, episodes, seed)
+    env = single_instances(task, condition, episodes, seed)
     env.reset()
     world = env.task.world  # type: ignore[attr-defined]  # a catching task's
     return [

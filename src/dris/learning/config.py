@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import tyro
 
+from dris.belief.config import BeliefConfig
 from dris.core.validation import check_at_least_one, check_seed
 
 DEFAULT_SET_SIZES = (1, 2, 5, 10, 20, 50, 64)
@@ -184,6 +185,13 @@ class TrainConfig:
     seed: int = 0
     noise: float = 0.0
     """Observation noise in training, in multiples of the task's noise scale; the paper has none."""
+    least_noise: float | None = None
+    """Every episode's noise lies between this and `noise`, drawn evenly; None: it is `noise`."""
+    delay_s: tuple[float, float] = (0.0, 0.0)
+    """Range of the time from observation to the moment its command acts, drawn per episode [s]."""
+    belief: BeliefConfig = field(default_factory=lambda: BeliefConfig("none"))
+    """What stands between what is seen and the policy, in training and afterwards. With one, a set is one
+    true instance and the belief's; `instances` does not count."""
     threads: int = 2
     """Of this process: of torch, and of the world. Part of what a run is: other sums round otherwise."""
     evaluate_every: int = 50
@@ -196,6 +204,8 @@ class TrainConfig:
     last one, to the same bits."""
     encoder_from: Path | None = None
     """Take the encoder of another run instead of pre-training one."""
+    policy_from: Path | None = None
+    """Begin with what another run has learned: its averaged actor, its critic and its encoder."""
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     ppo: PpoConfig = field(default_factory=PpoConfig)

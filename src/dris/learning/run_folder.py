@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from dris.core.files import read_json, to_json, write_atomically
-from dris.core.typed import differences
+from dris.core.typed import differences, to_plain, with_defaults
 
 
 def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
@@ -26,8 +26,8 @@ def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def claim_folder(folder: Path, config: dict[str, Any], write: bool) -> None:
-    """Refuse the folder of another run; with `write`, note whose it is.
+def claim_folder(folder: Path, config: Any, write: bool) -> None:
+    """Refuse the folder of another run; with `write`, note whose it is: a dataclass.
 
     Raises:
         ValueError: It is a file, or holds a run with another configuration.
@@ -36,11 +36,11 @@ def claim_folder(folder: Path, config: dict[str, Any], write: bool) -> None:
         raise ValueError(f"{folder} is a file: a run needs a folder of its own, choose another name")
     file = folder / "config.json"
     if file.exists():
-        check_same(file, read_json(file), config)
+        check_same(file, with_defaults(read_json(file), config), to_plain(config))
     elif write:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "versions.json", to_json(versions()))
-        write_atomically(file, to_json(config))  # last: from now on the folder is this run's
+        write_atomically(file, to_json(to_plain(config)))  # last: from now on the folder is this run's
 
 
 def versions() -> dict[str, str]:

@@ -25,14 +25,15 @@ import torch
 from rsl_rl.algorithms import PPO
 from rsl_rl.storage import RolloutStorage
 
+from dris.belief.env import belief_env
 from dris.core.conditions import find_condition
 from dris.core.constants import VALIDATION_SEED
-from dris.core.env import DivergedError, Env, EnvConfig, Observation, Step
+from dris.core.env import DivergedError, EnvConfig, Observation, Step
 from dris.core.files import locked
 from dris.core.process import set_threads
 from dris.core.rollout import run_episodes
 from dris.core.task import Task
-from dris.core.typed import to_plain
+from dris.core.typed import to_plain, with_defaults
 from dris.learning.checkpoint import (
     DIVERGED,
     Checkpoint,
@@ -83,7 +84,7 @@ class Trainer:
         if config.sets % self.processes:
             raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
         self._stored_config = to_plain(config)
-        claim_folder(folder, self._stored_config, write=False)
+        claim_folder(folder, config, write=False)
 
     def run(self, stages: tuple[str, ...] = ("encoder", "policy")) -> Iterator[Progress]:
         """Train to the end, yielding after every episode of encoder data and every iteration."""
@@ -97,14 +98,14 @@ class Trainer:
         with torch.random.fork_rng():
             torch.manual_seed(self.config.seed)
             self.policy = Policy(self.task, self.config.encoder, self.config.policy)
-        claim_folder(self.folder, self._stored_config, write=self.rank == 0)
+        claim_folder(self.folder, self.config, write=self.rank == 0)
         with locked(self.folder, wait=False) if self.rank == 0 else nullcontext():
             yield from self._stages(stages)
 
     def _stages(self, stages: tuple[str, ...]) -> Iterator[Progress]:
         try:
             if "encoder" in stages and self.config.policy.encoder == "frozen":
-                source = self.config.encoder_from
+                source = self.config.encoder_from or self.config.policy_from
                 if source is None and self.rank == 0:
                     for reached in encoder_stage(self.make_task, self.config, self.folder):
                         yield Progress("encoder", *reached)
@@ -119,9 +120,12 @@ class Trainer:
             raise DivergedError(f"{error}; what led to it is in {file}", error.snapshot) from error
 
     def _check_possible(self) -> None:
-        source = self.config.encoder_from
-        if source is not None and not (source / "encoder.safetensors").exists():
-            raise ValueError(f"encoder_from: {source} has no encoder.safetensors; name the folder of a run")
+        frozen = self.config.policy.encoder == "frozen"
+        for name, file in (("encoder_from", "encoder"), ("policy_from", "last"), ("policy_from", "encoder")):
+            source = getattr(self.config, name)
+            needed = file == "last" or frozen
+            if source is not None and needed and not (source / f"{file}.safetensors").exists():
+                raise ValueError(f"{name}: {source} has no {file}.safetensors; name the folder of a run")
         steps, parts = self.config.sets // self.processes * self.task.horizon, self.config.ppo.mini_batches
         if parts > steps:
             raise ValueError(
@@ -132,11 +136,13 @@ class Trainer:
     def _policy_stage(self) -> Iterator[Progress]:
         config = self.config
         share = config.sets // self.processes
-        self.env = Env(
-            self.task,
-            EnvConfig(share, config.instances, config.seed, first_set=self.rank * share, noise=config.noise),
-        )
+        world = EnvConfig(
+            share, config.instances, config.seed, self.rank * share, config.noise, config.least_noise,
+            delay_s=config.delay_s,
+        )  # fmt: skip
+        self.env = belief_env(self.task, world, belief=config.belief)
         self.algorithm = self._ppo(self.policy.inputs(self.env.reset()), share)
+        self._begin_from_another()
         self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean
         self.averaged.actor = copy.deepcopy(self.policy.actor)
         self.best = -1.0
@@ -159,6 +165,14 @@ class Trainer:
                     self._save(done)
                     saved = time.perf_counter()
             yield Progress("policy", done, config.iterations, figures)
+
+    def _begin_from_another(self) -> None:
+        """Take over what another run has learned, if one is named."""
+        if self.config.policy_from is not None:
+            file = self.config.policy_from / "last.safetensors"
+            learned = load_checkpoint(file, "training")
+            load_into(self.policy.actor, learned.group("average"), str(file))
+            load_into(self.algorithm.critic, learned.group("critic"), str(file))
 
     def _ppo(self, inputs: Any, sets: int) -> PPO:
         config, ppo = self.config, self.config.ppo
@@ -257,7 +271,10 @@ class Trainer:
         figures: dict[str, float] = {}
         for name, condition in self._conditions.items():
             episodes, agent = self.config.evaluate_episodes, lambda task, sets: self.averaged
-            score = run_episodes(self.make_task, agent, condition, episodes, VALIDATION_SEED).score()
+            make_env = partial(belief_env, belief=self.config.belief)
+            score = run_episodes(
+                self.make_task, agent, condition, episodes, VALIDATION_SEED, make_env
+            ).score()
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
             figures |= {f"{name}/{measure}": rate for measure, rate in score.other_successes.items()}
         rate = mean(figures[f"{name}/success"] for name in self.config.evaluate_on)  # what "best" means
@@ -300,7 +317,7 @@ class Trainer:
         if not file.exists():
             return 0
         saved = load_checkpoint(file, "training")
-        check_same(file, saved.config, self._stored_config)
+        check_same(file, with_defaults(saved.config, self.config), self._stored_config)
         check_same(file, saved.progress.get("world", {}), self._world())
         load_into(self.algorithm.actor, saved.group("actor"), str(file))
         load_into(self.algorithm.critic, saved.group("critic"), str(file))

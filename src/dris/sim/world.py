@@ -253,15 +253,17 @@ class PlateWorld:
         self.mode[sets] = 0
         self.impacts[sets] = 0
 
+    def moving(self) -> list[torch.Tensor]:
+        """All that `advance` changes, as it lies in memory: copy it to save, write it to go back."""
+        plates = [sample[:, -1] for sample in self._samples.values()]
+        arms, balls = [self.q, self.dq, self.torque, self.torque_clips], [self.pos, self.vel, self.spin]
+        return [*arms, *balls, self.mode, self.impacts, *plates]
+
     def gather(self, index: torch.Tensor) -> None:
         """Replace instance i of each set by instance index[b, i] [B, N]: permute or resample."""
-        for tensor in (
-            self.radius, self.static_friction, self.dynamic_friction, self.restitution,
-            self.mode, self.impacts,
-        ):  # fmt: skip
-            tensor.copy_(torch.gather(tensor, 1, index))
-        for tensor in (self.pos, self.vel, self.spin):
-            tensor.copy_(torch.gather(tensor, 1, index[..., None].expand(-1, -1, 3)))
+        numbers = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
+        for tensor in (self.pos, self.vel, self.spin, *numbers, self.mode, self.impacts):
+            tensor.copy_(tensor.gather(1, index[..., None].expand(-1, -1, 3) if tensor.dim() == 3 else index))
 
     def advance(self, desired: torch.Tensor, duration_s: float) -> None:
         """Let every set evolve for `duration_s` under desired joint positions [B, M]."""

@@ -22,7 +22,7 @@ from dris.core.constants import STUDY_SEED
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
 from dris.core.schema import header
-from dris.core.typed import to_plain
+from dris.core.typed import to_plain, with_defaults
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle, find_task, full_name
 from dris.evaluation.scores import score
@@ -257,7 +257,10 @@ def _is_done(study: Study, job: Job, out: Path) -> bool:
     file = cell_file(out, job)
     if not file.exists():
         return False
-    if read_json(file)["stamp"] != study.stamp(job):
+    stamp, config = read_json(file)["stamp"], study.config(job)
+    made = with_defaults(stamp["config"], config)  # a value that did not exist then was its default
+    made.pop("encoder_from", None)
+    if {**stamp, "config": made} != study.stamp(job):
         raise ValueError(
             f"{file} was made with another recipe or other conditions: move it away to run it again, or "
             "choose another folder"

@@ -1,0 +1,184 @@
+"""The environment with a belief: instance 0 of a set is real, the others follow what is seen of it.
+
+The others run on in the same world under the same commands, each with its own physics, and every observation
+pulls them. A policy sees them, or their mean, in place of the observation. With nothing observed this is the
+paper's set.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+
+from dris.belief.config import BeliefConfig
+from dris.belief.ensemble import ensemble_update
+from dris.belief.kalman import Gaussian, kalman_predict, kalman_update
+from dris.belief.particles import log_likelihood, systematic_resample
+from dris.core.domain import Domain, Range
+from dris.core.env import Env, EnvConfig, Observation, Step
+from dris.core.rng import KeyedRng
+from dris.core.task import Task
+
+_KEY = 0xBE11EF
+"""Tells the belief's random numbers from the environment's."""
+_KALMAN_PROCESS = 1.0
+"""What a step may change besides free motion, for the filter without a simulator [noise scales] [design]."""
+
+
+def belief_env(
+    task: Task, config: EnvConfig, domain: Domain | None = None, belief: BeliefConfig | None = None
+) -> Env:
+    """An environment with a belief, or, without one, the plain environment."""
+    if belief is None or belief.update == "none":
+        return Env(task, config, domain)
+    return BeliefEnv(task, config, domain, belief)
+
+
+class BeliefEnv(Env):
+    """B sets, each of one true instance and a belief of N. Steps tell of the true one.
+
+    Attributes:
+        surprise: [B] squared distance of the last observation from what was predicted, in its expected
+            deviations: about S where the belief is right.
+        log_likelihood: [B] of all observations of the present episode that pulled an ensemble.
+        restarts: [B] how often the belief began anew in the present episode.
+        repaired: Instances that an update put where physics cannot be, and the task put right.
+    """
+
+    def __init__(self, task: Task, config: EnvConfig, domain: Domain | None, belief: BeliefConfig):
+        """Allocate; `config.instances` does not count, the belief's do."""
+        self.belief = belief
+        prior = task.domain
+        if belief.physics == "nominal":
+            middle = {name: 0.5 * (r.low + r.high) for name, r in prior.items()}
+            prior = Domain({n: Range(middle[n], middle[n], r.unit, r.meaning) for n, r in prior.items()})
+        super().__init__(task, replace(config, instances=1 + belief.beside), domain, belief_domain=prior)
+        self._scale = torch.tensor(task.noise_scale)
+        sets, size = config.sets, len(task.state_names)
+        self._gaussian = Gaussian(torch.zeros(sets, size), torch.eye(size).expand(sets, size, size))
+        self.surprise = torch.zeros(sets, dtype=torch.float64)
+        self.log_likelihood = torch.zeros(sets, dtype=torch.float64)
+        self.restarts = torch.zeros(sets, dtype=torch.long)
+        self.repaired = 0
+
+    def reset(self, sets: torch.Tensor | None = None) -> Observation:
+        """Start new episodes in some sets (all if None); their beliefs begin at what is seen."""
+        fresh = torch.ones(self.config.sets, dtype=torch.bool)
+        if sets is not None:
+            fresh = torch.zeros_like(fresh)
+            fresh[self._indices(sets)] = True
+        seen = super().reset(sets)
+        self.log_likelihood[fresh], self.restarts[fresh], self.surprise[fresh] = 0.0, 0, 0.0
+        self._see(seen.states[:, 0], fresh, torch.zeros_like(fresh), elapsed=False)
+        return self._view(seen)
+
+    def step(self, action: torch.Tensor) -> Step:
+        """Act; every instance evolves, and what is then seen pulls those of the belief."""
+        step = super().step(action)
+        pulled = torch.ones(self.config.sets, dtype=torch.bool) if self.missing is None else ~self.missing
+        self._see(step.observation.states[:, 0], torch.zeros_like(pulled), pulled)
+        return replace(
+            step,
+            observation=self._view(step.observation),
+            reward=self._reward(step.rewards),
+            rewards=step.rewards[:, :1],
+            success=step.success[:, :1],
+        )
+
+    def _reward(self, rewards: torch.Tensor) -> torch.Tensor:
+        """[B] what a policy learns from, of all instances' rewards [B, 1 + N]."""
+        if self.belief.reward == "truth" or not self.belief.beside:
+            return rewards[:, 0]
+        believed, share = rewards[:, 1:], self.belief.worst_share
+        if share < 1:
+            believed = believed.sort(dim=1).values[:, : math.ceil(share * believed.shape[1])]
+        return believed.mean(dim=1)
+
+    def _deviation(self) -> torch.Tensor:
+        """[B, S] of the observations, as the filter takes it."""
+        told = self.belief.told_noise
+        level = self.noise_level if told is None else torch.full_like(self.noise_level, told)
+        return level.clamp_min(self.belief.noise_floor)[:, None] * self._scale
+
+    def _see(
+        self, seen: torch.Tensor, fresh: torch.Tensor, pulled: torch.Tensor, elapsed: bool = True
+    ) -> None:
+        """Take observations [B, S] in: beliefs [B] that are fresh begin there, others are pulled or let be.
+
+        A control step has elapsed since the last ones, or none.
+        """
+        if self.belief.update == "kalman":
+            self._see_without_instances(seen, fresh, pulled, elapsed)
+            return
+        task, deviation = self.task, self._deviation()
+        rng = KeyedRng(
+            self.config.seed ^ _KEY, self.config.first_set + self._every, self.episodes, self.steps
+        )
+        spread = rng.normal(self.belief.instances, seen.shape[1])
+        if bool(pulled.any()):
+            surprise = self._pull(seen, deviation, pulled, rng)
+            self.surprise = torch.where(pulled, surprise, self.surprise)
+            surprised = pulled & (surprise > self.belief.restart_surprise)
+            self.restarts += surprised
+            fresh, pulled = fresh | surprised, pulled & ~surprised
+        states = task.states()[:, 1:]
+        jittered = states + self.belief.jitter * self._scale * spread
+        states = torch.where(pulled[:, None, None], jittered, states)
+        if bool(fresh.any()):
+            states = torch.where(fresh[:, None, None], seen[:, None] + deviation[:, None] * spread, states)
+            task.draw_hidden(fresh, states, 1, rng)
+        self.repaired += int(task.place_states(states, 1)[fresh | pulled].sum())
+
+    def _pull(
+        self, seen: torch.Tensor, deviation: torch.Tensor, pulled: torch.Tensor, rng: KeyedRng
+    ) -> torch.Tensor:
+        """Let observations [B, S] change the instances of some beliefs [B]; how surprising they are [B]."""
+        task, states = self.task, self.task.states()[:, 1:]
+        if self.belief.update == "ensemble":
+            values = task.read_instances()[:, 1:]
+            update = ensemble_update(values, states, seen, deviation)
+            self.log_likelihood += pulled * update.log_likelihood
+            written = task.write_instances(torch.where(pulled[:, None, None], update.values, values), 1)
+            self.repaired += int(written[pulled].sum())
+            return update.surprise
+        weights = log_likelihood(states, seen, deviation[:, None])
+        index = systematic_resample(weights, rng.uniform(1)[:, 0])
+        task.gather_instances(1 + torch.where(pulled[:, None], index, torch.arange(index.shape[1])), 1)
+        return -2 * weights.max(dim=1).values.double()  # of the one that predicted best
+
+    def _see_without_instances(
+        self, seen: torch.Tensor, fresh: torch.Tensor, pulled: torch.Tensor, elapsed: bool
+    ) -> None:
+        """The Kalman filter's step: free motion, then the observation; far from it, it begins anew."""
+        deviation, now = self._deviation(), self._gaussian
+        if elapsed:
+            mean, jacobian = self.task.free_motion(now.mean.float())
+            predicted = kalman_predict(now, mean, jacobian.double(), _KALMAN_PROCESS * self._scale)
+            after, self.surprise = kalman_update(predicted, seen, deviation)
+            surprised = pulled & (self.surprise > self.belief.restart_surprise)
+            self.restarts += surprised
+            now, fresh = after.where(pulled, predicted), fresh | surprised
+        begun = Gaussian(seen.double(), torch.diag_embed(deviation.double().square()))
+        self._gaussian = begun.where(fresh, now)
+
+    def _view(self, observation: Observation) -> Observation:
+        """What the policy sees in place of an observation."""
+        condition, delayed = observation.condition, bool(self._delay_substeps.any())
+        if self.belief.update == "kalman":
+            mean = self._gaussian.mean.float()
+            deviation = self._gaussian.covariance.diagonal(dim1=1, dim2=2).sqrt().float()
+        else:
+            states = self.task.states()[:, 1:]
+            if self.belief.look_ahead and delayed:
+                states, condition = self.look_ahead()
+                states = states[:, 1:]
+            if self.belief.view == "set":
+                return Observation(states, condition)
+            mean, deviation = states.mean(dim=1), states.std(dim=1)
+        if self.belief.view == "mean":
+            return Observation(mean[:, None], condition)
+        apart = torch.diag_embed(deviation)
+        points = torch.cat((torch.zeros_like(apart[:, :1]), apart, -apart), dim=1)
+        return Observation(mean[:, None] + points, condition)
