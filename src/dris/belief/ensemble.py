@@ -4,66 +4,71 @@
     mean     <- mean + G (y - mean h)
     anomalies <- anomalies - G (anomalies of h) / 2      (deterministic: Sakov and Oke 2008)
 
-It is the Kalman filter's update where both are Gaussian and N is large, and needs no derivative of h.
+It is the Kalman filter's update where both are Gaussian and N is large, and needs no derivative of h. Arrays
+are torch's for many sets in training or NumPy's for one robot.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
-import torch
+from array_api_compat import array_namespace
 
 
 @dataclass(frozen=True)
 class Update:
-    """What an observation did to B beliefs."""
+    """What an observation did to beliefs."""
 
-    values: torch.Tensor
-    """[B, N, D] the instances after it."""
-    surprise: torch.Tensor
-    """[B] squared distance of the observation from what was predicted, in its expected deviations: about the
-    size of the observation where the belief is right."""
-    log_likelihood: torch.Tensor
-    """[B] of the observation."""
+    values: Any
+    """[..., N, D] the instances after it."""
+    surprise: Any
+    """[...] squared distance of the observation from what was predicted, in its expected deviations: about
+    the size of the observation where the belief is right."""
+    log_likelihood: Any
+    """[...] of the observation."""
 
 
-def ensemble_update(
-    values: torch.Tensor, predicted: torch.Tensor, observed: torch.Tensor, deviation: torch.Tensor
-) -> Update:
+def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) -> Update:
     """Pull instances towards an observation.
 
     Args:
-        values: [B, N, D] all that is uncertain of each instance.
-        predicted: [B, N, S] what each would be seen as.
-        observed: [B, S] what was seen.
-        deviation: [B, S] or [S] standard deviation of the observation, positive.
+        values: [..., N, D] all that is uncertain of each instance.
+        predicted: [..., N, S] what each would be seen as.
+        observed: [..., S] what was seen.
+        deviation: [..., S] or [S] standard deviation of the observation, positive. One with a covariance R =
+            L L^T is whitened before: L^-1 times what is predicted and observed, deviation 1.
 
     Raises:
         ValueError: There are fewer than two instances, or a shape or number makes no observation.
     """
-    sets, count, size = predicted.shape
+    xp = array_namespace(values)
+    *sets, count, size = predicted.shape
     if count < 2:
         raise ValueError(f"an ensemble needs at least 2 instances to have a spread, got {count}")
-    if tuple(observed.shape) != (sets, size):
-        raise ValueError(f"an observation has shape {(sets, size)}, got {tuple(observed.shape)}")
-    if not bool(observed.isfinite().all()):
+    if tuple(observed.shape) != (*sets, size):
+        raise ValueError(f"an observation has shape {(*sets, size)}, got {tuple(observed.shape)}")
+    if not bool(xp.all(xp.isfinite(observed))):
         raise ValueError("an observation is not finite: leave it out, the belief then only predicts")
-    if not bool(((deviation > 0) & deviation.isfinite()).all()):
+    if not bool(xp.all((deviation > 0) & xp.isfinite(deviation))):
         raise ValueError(
             f"deviations must be positive and finite, got {deviation.min()} to {deviation.max()}"
         )
-    x, h = values.double(), predicted.double() / deviation.double()[..., None, :]
-    y = observed.double() / deviation.double()
-    x_mean, h_mean = x.mean(dim=1, keepdim=True), h.mean(dim=1, keepdim=True)
-    x_off, h_off = x - x_mean, h - h_mean
+    x, scale = xp.astype(values, xp.float64), xp.astype(deviation, xp.float64)
     # In units of the observation's deviation: R is the identity, and the matrix below is well conditioned.
-    matrix = h_off.transpose(1, 2) @ h_off / (count - 1) + torch.eye(size, dtype=torch.float64)
-    factor = torch.linalg.cholesky(matrix)
-    cross = h_off.transpose(1, 2) @ x_off / (count - 1)  # [B, S, D]
-    gain = torch.cholesky_solve(cross, factor)  # G^T
-    off = y[:, None] - h_mean
+    h, y = xp.astype(predicted, xp.float64) / scale[..., None, :], xp.astype(observed, xp.float64) / scale
+    x_mean, h_mean = xp.mean(x, axis=-2, keepdims=True), xp.mean(h, axis=-2, keepdims=True)
+    x_off, h_off = x - x_mean, h - h_mean
+    turned = xp.matrix_transpose(h_off)
+    matrix = turned @ h_off / (count - 1) + xp.eye(size, dtype=xp.float64)
+    off = y[..., None, :] - h_mean
+    # One solution for both: the gain's transpose [S, D], and what the surprise needs [S, 1].
+    right = xp.concat((turned @ x_off / (count - 1), xp.matrix_transpose(off)), axis=-1)
+    solved = xp.linalg.solve(matrix, right)
+    gain = solved[..., :-1]
     updated = x_mean + off @ gain + x_off - 0.5 * h_off @ gain
-    surprise = (off * torch.cholesky_solve(off.transpose(1, 2), factor).transpose(1, 2)).sum(dim=(1, 2))
-    volume = 2 * factor.diagonal(dim1=1, dim2=2).log().sum(dim=1) + 2 * deviation.double().log().sum(dim=-1)
-    likelihood = -0.5 * (surprise + volume + size * torch.log(torch.tensor(2 * torch.pi)))
-    return Update(updated.to(values.dtype), surprise, likelihood)
+    surprise = xp.sum(off[..., 0, :] * solved[..., -1], axis=-1)
+    volume = xp.linalg.slogdet(matrix)[1] + 2 * xp.sum(xp.log(scale), axis=-1)
+    likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))
+    return Update(xp.astype(updated, values.dtype), surprise, likelihood)

@@ -59,6 +59,9 @@ class BallObserver(Protocol):
     def radius_m(self) -> float:
         """Of the ball that it looks for."""
 
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """Learn the robot's joints [M]; called every few milliseconds."""
+
     def observe_plate(self, plate: Plate) -> None:
         """Learn where the plate is, as the robot's own joints say.
 

@@ -33,6 +33,8 @@ class Kinematics:
         self.speed_limit = self._model.numeric("joint_velocity_limit").data.copy()
         self._velocity_offset = self._model.numeric("velocity_offset").data.copy()
         self._deceleration = self._model.numeric("deceleration_limit").data.copy()
+        self.plate_half_size = tuple(self._model.geom("plate").size.tolist())
+        """Half the plate's lengths and thickness [m]."""
         self.home = np.array(CatchingConfig().home if home is None else home)
         self.home_position, self.home_rotation = self.plate(self.home)
 

@@ -11,7 +11,7 @@ from dris.catching.control import BallEstimate, BallObserver, Controller, Decisi
 from dris.perception.plate import Plate
 
 WATCH_TICKS = 5
-"""Arrivals are looked for every so many ticks."""
+"""Arrivals are looked for, and the observer is told the joints, every so many ticks."""
 
 
 class CatchLoop:
@@ -56,6 +56,8 @@ class CatchLoop:
         """One cycle: approach, hand over, or decide, if that is due."""
         now_s, watch = self._robot.time_s, self._ticks % WATCH_TICKS == 0
         self._ticks += 1
+        if watch:
+            self._observer.observe_joints(now_s, self._robot.joints())
         if self.began_s is None and self.approach is not None:
             if watch:
                 self._tell_plate()

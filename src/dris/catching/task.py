@@ -19,6 +19,7 @@ from dris.catching.frames import (
     tilt_of_normal,
     to_motion,
 )
+from dris.catching.instances import PlateMotion, keep_possible
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
 from dris.catching.success import caught, normal_tangential, reward_terms
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from dris.catching.drawing import Drawing
 
 
-MIN_RADIUS, MAX_RADIUS = 0.01, 0.06
-"""A belief keeps radii within these [m]."""
 SPIN_SPREAD = 5.0
 """Deviation of the spin that a belief begins with besides that of rolling, along each axis [rad/s]
 [design]."""
@@ -223,33 +222,16 @@ class CatchingTask(Task):
         return (*vectors, world.radius, world.static_friction, world.dynamic_friction, world.restitution)
 
     def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
-        """Balls as `read_instances` reads them, from `first` on [B, N - first, 13].
-
-        Parameters are kept possible; a ball that lies stays on the plate and moves with it along its normal;
-        one that flies is not inside the plate.
-        """
-        world = self.world
-        pos, vel, spin, scalars = values.split((3, 3, 3, 4), dim=-1)
-        radius = scalars[..., 0].clamp(MIN_RADIUS, MAX_RADIUS)
-        static = scalars[..., 1].clamp_min(0.0)
-        dynamic = torch.minimum(scalars[..., 2].clamp_min(0.0), static)
-        restitution = scalars[..., 3].clamp(0.0, 1.0)
-        cut = torch.stack((radius, static, dynamic, restitution), dim=-1) != scalars
-        normal = plate_normal(world.plate_quat)[:, None]
-        arm = pos - world.plate_pos[:, None]
-        height, across = normal_tangential(arm, normal)
-        lies = world.mode[:, first:] > 0
-        inside = ~lies & (height < radius) & (height > -radius) & (across < self.plate_half_length)
-        lift = torch.where(lies | inside, radius - height, torch.zeros_like(height))
-        turning = torch.linalg.cross(world.plate_omega[:, None].expand_as(arm), arm)
-        leaving = ((vel - world.plate_vel[:, None] - turning) * normal).sum(dim=-1)
-        pos = pos + lift[..., None] * normal
-        vel = vel - torch.where(lies, leaving, torch.zeros_like(leaving))[..., None] * normal
-        new = (pos, vel, spin, radius, static, dynamic, restitution)
-        for held, value in zip(self._parts(), new, strict=True):
-            held[:, first:] = value
+        """Balls as `read_instances` reads them, from `first` on [B, N - first, 13]; see `keep_possible`."""
+        world, lies = self.world, self.world.mode[:, first:] > 0
+        parts = (world.plate_pos, plate_normal(world.plate_quat), world.plate_vel, world.plate_omega)
+        plate = PlateMotion(*(part[:, None] for part in parts))
+        possible, changed = keep_possible(values, lies, plate, self.plate_half_length)
+        sizes = [3, 3, 3, 1, 1, 1, 1]
+        for held, value in zip(self._parts(), possible.split(sizes, dim=-1), strict=True):
+            held[:, first:] = value.reshape(held[:, first:].shape)
         self._update_states()
-        return cut.any(dim=-1) | inside
+        return changed
 
     def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
         """Balls in flight with states (d, v) in the motion frame [B, N - first, 6]."""

@@ -37,6 +37,9 @@ class TrainingRobot:
         """Of the first ball."""
         return float(self._world.radius[0, 0])
 
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """It needs no telling."""
+
     def observe_plate(self, plate: Plate) -> None:
         """It needs no telling."""
 

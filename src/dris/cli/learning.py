@@ -148,7 +148,7 @@ def evaluate(
             sight; some 5 and 50 episodes a second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; no-rate-limit:
             with friction and latency; rate-limit: and FCI's 1000 Nm/s; fitted-gains: and gains fitted to it.
-        belief: What stands between what is seen and the policy, in the training world; by default what the
+        belief: What stands between what is seen and the policy, in training and twin; by default what the
             policy was trained with. ensemble: 50 instances that run on beside the real one, pulled by every
             observation (ensemble Kalman); the policy sees their mean. particles: the same by a particle
             filter. kalman: a filter without a simulator. none: what is seen.
@@ -158,7 +158,7 @@ def evaluate(
     from dris.belief.config import BELIEFS
     from dris.core.files import to_json, write_atomically
     from dris.evaluation.registry import find_policies
-    from dris.evaluation.scores import in_words, score
+    from dris.evaluation.scores import in_words
     from dris.experiments.worlds import check_world, score_in
 
     validation.check_at_least_one(episodes=episodes)
@@ -167,17 +167,13 @@ def evaluate(
     validation.check_json(json_file)
     handles = find_policies(policies, task)
     check_world(world, handles, conditions, drive)
-    if belief not in (None, "none") and world != "training":
-        raise ValueError(f"--belief {belief} knows the training world alone: leave out --world {world}")
+    if belief is not None:
+        handles = [replace(handle, belief=BELIEFS[belief]) for handle in handles]
     rows = []
     for handle in handles:
         for condition in conditions:
-            if world != "training":
-                row = score_in(world, handle, condition, episodes, seed, drive)
-            else:
-                chosen = handle.belief if belief is None else BELIEFS[belief]
-                row = score(handle, condition, episodes, seed, chosen)
-                row |= {"belief": chosen.update} if chosen.update != "none" else {}
+            row = score_in(world, handle, condition, episodes, seed, drive)
+            row |= {"belief": handle.belief.update} if handle.belief.update != "none" else {}
             rows.append({"policy": handle.name, **row})
             print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
     if json_file is not None:

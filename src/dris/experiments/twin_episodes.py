@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from dris.belief.env import belief_env
 from dris.catching.settings import CatchingConfig
 from dris.catching.success import reward_terms
 from dris.catching.task import CatchingTask
@@ -27,11 +29,9 @@ from dris.lab.launch import Placed
 from dris.lab.model import PLATE_HALF
 from dris.lab.objects import SOLID, CatchObject, ball
 from dris.lab.observer import TruthObserver
-from dris.lab.trial import SETTLED_S, Trial, catching_config, is_settled, run_trial
+from dris.lab.trial import Trial, catching_config, is_settled, run_trial
 from dris.lab.twin import Twin
 
-TRAINING_S = SETTLED_S
-"""Length of the twin's trials here, as of the training's episodes [s]."""
 Started = tuple[CatchObject, Placed]
 """A ball, and where it and the robot start."""
 
@@ -135,13 +135,14 @@ def evaluate_in_twin(
     def in_training() -> CatchingTask:
         return CatchingTask(replace(config, **limits))  # type: ignore[arg-type]
 
-    training = run_episodes(in_training, policy.make_agent, condition, episodes, seed)
+    make_env = partial(belief_env, belief=policy.belief)
+    training = run_episodes(in_training, policy.make_agent, condition, episodes, seed, make_env)
     twin = Twin(replace(law, lab=replace(law.lab, air_density=0.0)))
     found, trials = [], []
     for k, (thing, placed) in enumerate(training_starts(in_training(), condition, episodes, seed)):
         trial = run_trial(
             policy, thing, placed, seed + k, twin, TruthObserver(twin, condition.noise, seed + k, config),
-            TRAINING_S, execution_error=condition.execution_error, until_lost=False,
+            config.horizon * config.step_s, execution_error=condition.execution_error, until_lost=False,
         )  # fmt: skip
         found.append(judge(trial, thing, config))
         trials.append(trial)

@@ -58,6 +58,8 @@ def score_in_physx(policy: PolicyHandle, condition: str, episodes: int, seed: in
     from dris.physx.task import PhysxTask
 
     asked = find_condition(condition, policy.task.conditions())
+    if policy.belief.update != "none":
+        raise ValueError("PhysX has no belief: add --belief none, or leave out --world physx")
     there = run_episodes(lambda: PhysxTask(policy.task_config), policy.make_agent, asked, episodes, seed)
     here = run_episodes(policy.make_task, policy.make_agent, asked, episodes, seed)
     caught, expected = there.success["success"], here.success["success"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import colorsys
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cv2
@@ -26,6 +27,7 @@ from dris.perception.detect import BallColour, Detection, DetectorConfig, Image
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
 from dris.perception.track import BallTracker, TrackerConfig
+from dris.perception.triangulate import Bearing, sight_of
 from dris.perception.watch import look
 
 LENS = (-0.12, 0.06, 0.0004, -0.0003, 0.0)
@@ -113,6 +115,8 @@ class CameraObserver:
         self.shown: list[tuple[Image, Detection | None]] = [(np.zeros(self._shape, np.uint8), None)] * 2
         """Last frame of each camera and what was found in it, for videos."""
         self.frames = self.found = 0
+        self.on_sight: Callable[[Bearing], None] | None = None
+        """Told of every detection, after the tracker."""
 
     @property
     def found_share(self) -> float:
@@ -140,6 +144,8 @@ class CameraObserver:
             frame = self._travelling.popleft()[1]
             found = look(frame, self.tracker, self._detector)
             self._missed[frame.camera] = found is None
+            if found is not None and self.on_sight is not None:
+                self.on_sight(sight_of(frame.time_s, frame.camera, self.rig[frame.camera], found))
             self.frames, self.found = self.frames + 1, self.found + (found is not None)
             self.shown[frame.camera] = (frame.image, found)
 
@@ -189,6 +195,9 @@ class CameraObserver:
         frame = np.zeros(self._shape, np.uint8)
         frame[rows, columns] = self._noise(part)
         return frame
+
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """It needs no telling."""
 
     def observe_plate(self, plate: Plate) -> None:
         """Tell the tracker where the plate is."""

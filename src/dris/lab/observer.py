@@ -40,7 +40,8 @@ class TruthObserver:
         """
         config = config or CatchingConfig()
         self._twin = twin
-        self._sigma = noise * np.array([config.noise_position, config.noise_velocity])
+        self.sigma = noise * np.array([config.noise_position, config.noise_velocity])
+        """[2] deviation of positions and velocities."""
         self._generator = np.random.default_rng(seed)
 
     @property
@@ -51,15 +52,18 @@ class TruthObserver:
     def tick(self) -> None:
         """Nothing to do."""
 
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """It needs no telling."""
+
     def observe_plate(self, plate: Plate) -> None:
         """It needs no telling."""
 
     def estimate(self, time_s: float) -> BallEstimate | None:
         """What is true, and noise."""
         state = self._twin.state()
-        if not self._sigma.any():
+        if not self.sigma.any():
             return BallEstimate(state.thing_position, state.thing_velocity)
-        error = self._sigma[:, None] * self._generator.standard_normal((2, 3))
+        error = self.sigma[:, None] * self._generator.standard_normal((2, 3))
         return BallEstimate(state.thing_position + error[0], state.thing_velocity + error[1])
 
     def arrival(self, time_s: float, height_m: float) -> Arrival | None:

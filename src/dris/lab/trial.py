@@ -19,6 +19,7 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.success import caught
 from dris.core.env import Observation
 from dris.evaluation.registry import PolicyHandle, find_policy
+from dris.lab.belief_observer import with_belief
 from dris.lab.drives import drive
 from dris.lab.launch import Laid, Launch, Placed
 from dris.lab.model import PLATE_HALF
@@ -132,7 +133,8 @@ def run_trial(
             f"'{config.mount}': build the twin from drive(name, policy.task_config)"
         )
     twin.reset(thing, launch, seed)
-    record = _Record(twin, observer or TruthObserver(twin))
+    eyes = with_belief(observer or TruthObserver(twin), handle.belief, config, twin.kinematics, seed)
+    record = _Record(twin, eyes)
     generator = np.random.default_rng((seed, _EXECUTION))
     loop = CatchLoop(
         twin,

@@ -14,11 +14,13 @@ from typing import Any
 
 import torch
 
+from dris.belief.config import BELIEFS
 from dris.catching.settings import DOMAIN
 from dris.catching.task import CatchingTask
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
 from dris.core.schema import header
+from dris.core.typed import with_defaults
 from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
 from dris.evaluation.statistics import wilson
 from dris.experiments.trials.config import Kind, TrialsConfig
@@ -149,7 +151,7 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     for policy, known in table.get("weights", {}).items():
         if weights.setdefault(policy, _weights(policy)) != known:
             raise ValueError(f"{file} holds trials of other weights of '{policy}': choose another --name")
-    old = table.get("config", {})
+    old = with_defaults(table.get("config", {}), config)
     if {**old, "policies": 0, "trials": 0} != {**stamp, "policies": 0, "trials": 0}:
         raise ValueError(f"{file} holds trials of another configuration: choose another --name or --out")
     for policy, known in table.get("worlds", {}).items():
@@ -196,8 +198,14 @@ def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _laboratory(config: TrialsConfig) -> tuple[PolicyHandle, Twin]:
     """A policy and its laboratory, kept from trial to trial."""
-    handle = find_policy(config.policies[0])
+    handle = _policy(config, config.policies[0])
     return handle, Twin(lab_of(config, handle))
+
+
+def _policy(config: TrialsConfig, name: str) -> PolicyHandle:
+    """A policy by its name, with the belief that a table asks for."""
+    handle = find_policy(name)
+    return handle if config.belief is None else replace(handle, belief=BELIEFS[config.belief])
 
 
 def film_table(file: Path) -> Iterator[Path]:
@@ -214,7 +222,7 @@ def film_table(file: Path) -> Iterator[Path]:
         raise ValueError(f"{file} holds trials with {config.sight} sight: films show what cameras see")
     launches = {(what, label): launch for what, label, launch in cells_of(config.kind)}
     for policy in config.policies:
-        handle = find_policy(policy)
+        handle = _policy(config, policy)
         for caught, word in ((True, "caught"), (False, "lost")):
             alike = [key for key, trial in table["trials"].items() if trial["caught"] == caught]
             video = file.with_name(f"{file.stem}-{Path(policy).name}-{word}.mp4")

@@ -1,0 +1,326 @@
+"""The belief over one ball beside one robot: N balls that fly, bounce and roll as those in training do.
+
+They meet the plate that the robot measures, and every sight of the ball pulls them, at its own time. NumPy
+and Warp only: it runs in a control loop. Times are seconds of one clock; frames are the robot's base.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+from scipy.spatial.transform import Rotation
+
+from dris.belief.ensemble import ensemble_update
+from dris.catching.instances import PlateMotion, keep_possible
+from dris.core.constants import GRAVITY
+from dris.core.process import start_warp
+from dris.perception.triangulate import Bearing
+from dris.sim.contact import EXACT
+from dris.sim.spheres import step_spheres
+
+SUBSTEP_S = 0.005
+"""Longest step between the plate's samples [s]: that of training."""
+LONGEST_S = 0.3
+"""A belief is carried on at most so far; the plate's past is kept as long [s]."""
+OLDEST_S = 0.02
+"""A sight older than the belief by more is refused; by less, balls are carried back on a line [s]."""
+
+
+@dataclass(frozen=True)
+class BallBeliefConfig:
+    """What is believed before anything is seen, and how well it is seen."""
+
+    instances: int = 50
+    static_friction: tuple[float, float] = (0.0, 0.5)
+    """Wider than in training, as things are [design]; dynamic friction is a share of it."""
+    restitution: tuple[float, float] = (0.2, 0.9)
+    radius_sigma: float = 0.001
+    """Deviation of the radius from what the eyes are told [m] [design]."""
+    spin_sigma: float = 5.0
+    """Deviation of the spin about any axis, besides that of a ball that rolled [rad/s] [design]."""
+    speed_walk: float = 0.3
+    """What else changes the velocity, such as air, as a random walk [m/s per square root of a second]
+    [design]."""
+    jitter_m: float = 0.0003
+    """Added to positions at every sight, so that instances never become one [m] [design]."""
+    gate: float = 30.0
+    """A sight that surprises more is not of this ball, or the belief is wrong: it pulls nothing. In squared
+    expected deviations, per component two in a picture [design]."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no belief."""
+        if self.instances < 2:
+            raise ValueError(f"a belief needs at least 2 instances to have a spread, got {self.instances}")
+        for name in ("radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "gate"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        for name, (low, high) in (
+            ("static_friction", self.static_friction),
+            ("restitution", self.restitution),
+        ):
+            if not 0 <= low <= high <= 1:
+                raise ValueError(f"{name} must be a range in [0, 1], got ({low}, {high})")
+
+
+class _Balls:
+    """N balls and the plate's samples in memory that Warp shares."""
+
+    def __init__(self, count: int, plate_half_size: tuple[float, float, float]):
+        longest = round(LONGEST_S / SUBSTEP_S) + 2
+
+        def zeros(*shape: int, dtype: type = np.float32) -> np.ndarray:
+            return np.zeros((1, *shape), dtype)
+
+        self.pos, self.vel, self.spin = (zeros(count, 3) for _ in range(3))
+        self.radius, self.static_friction, self.dynamic_friction, self.restitution = (
+            zeros(count) for _ in range(4)
+        )
+        self.mode, self.impacts = (zeros(count, dtype=np.int32) for _ in range(2))
+        self.plate = {"pos": zeros(longest, 3), "quat": zeros(longest, 4), "vel": zeros(longest, 3)}
+        self.plate |= {"omega": zeros(longest, 3), "axes": zeros(longest, 3, 3)}
+        self._travel = zeros()
+        kinds = {"quat": wp.quat, "axes": wp.mat33}
+        plate: list[Any] = [
+            wp.array(v, dtype=kinds.get(k, wp.vec3), copy=False) for k, v in self.plate.items()
+        ]
+        scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
+        balls: list[Any] = [wp.array(v, dtype=wp.float32, copy=False) for v in scalars]
+        balls += [wp.array(v, dtype=wp.vec3, copy=False) for v in (self.pos, self.vel, self.spin)]
+        balls += [wp.array(v, dtype=wp.int32, copy=False) for v in (self.mode, self.impacts)]
+        travel: Any = wp.array(self._travel, dtype=wp.float32, copy=False)
+        self._step = wp.launch(
+            step_spheres,
+            dim=(1, count),
+            inputs=[
+                wp.vec3(*plate_half_size), wp.vec3(0.0, 0.0, -GRAVITY), EXACT.bounce_speed, SUBSTEP_S, 1, 0,
+                *plate, travel, *balls,
+            ],
+            device="cpu",
+            record_cmd=True,
+        )  # fmt: skip
+
+    def parts(self) -> tuple[np.ndarray, ...]:
+        """All that is uncertain of the balls, in the order of `dris.catching.instances`."""
+        scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
+        return (self.pos, self.vel, self.spin, *(part[..., None] for part in scalars))
+
+    def copy(self, other: _Balls) -> None:
+        """Become like another."""
+        for mine, theirs in zip((*self.parts(), self.mode), (*other.parts(), other.mode), strict=True):
+            mine[:] = theirs
+
+    def advance(self, plate: dict[str, np.ndarray], duration_s: float) -> None:
+        """Let the balls evolve over a duration, cut evenly by n + 1 samples of the plate."""
+        count = len(plate["pos"])
+        for name, values in plate.items():
+            self.plate[name][0, :count] = values
+        self._travel[0] = np.linalg.norm(np.diff(plate["pos"], axis=0), axis=1).sum() + 0.01
+        self._step.set_param_by_name("h", duration_s / (count - 1))
+        self._step.set_param_by_name("substeps", count - 1)
+        self._step.launch()
+
+
+class PlatePast:
+    """Where the plate was, as its joints say, and where it will be if it goes on as it does."""
+
+    def __init__(self) -> None:
+        self._rows = np.zeros((0, 8))  # time, position, quaternion
+
+    def add(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Take in a measured pose; one that is not later than the last is left out."""
+        quat = Rotation.from_matrix(rotation).as_quat()
+        if len(self._rows):
+            if time_s <= self._rows[-1, 0]:
+                return
+            quat *= np.sign(quat @ self._rows[-1, 4:]) or 1.0
+        keep = self._rows[self._rows[:, 0] > time_s - LONGEST_S - 0.1]
+        self._rows = np.vstack((keep, (time_s, *position, *quat)))
+
+    def between(self, start_s: float, end_s: float, count: int) -> dict[str, np.ndarray]:
+        """Poses and velocities at `count` times, evenly from start to end.
+
+        Raises:
+            ValueError: Nothing has been measured yet.
+        """
+        if not len(self._rows):
+            raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
+        rows, half = self._rows, 0.5 * SUBSTEP_S
+        if len(rows) > 1:
+            rate = (rows[-1] - rows[-2]) / (rows[-1, 0] - rows[-2, 0])
+            rows = np.vstack((rows, rows[-1] + LONGEST_S * rate))
+        times = np.linspace(start_s, end_s, count)
+        at = np.concatenate((times, times - half, times + half))
+        found = np.stack([np.interp(at, rows[:, 0], rows[:, k]) for k in range(1, 8)], axis=1)
+        now, before, after = found[:count], found[count : 2 * count], found[2 * count :]
+        turns = [Rotation.from_quat(part[:, 3:]) for part in (now, before, after)]
+        omega = (turns[2] * turns[1].inv()).as_rotvec() / SUBSTEP_S
+        velocity = (after[:, :3] - before[:, :3]) / SUBSTEP_S
+        return {
+            "pos": now[:, :3], "quat": turns[0].as_quat(), "vel": velocity, "omega": omega,
+            "axes": turns[0].as_matrix(),
+        }  # fmt: skip
+
+
+class BallBelief:
+    """N balls that agree with what was seen. `begin` it, `track_plate`, `see` sights, ask `at` a time.
+
+    Attributes:
+        time_s: What it was last pulled at; None: there is no ball.
+        refused: Sights in a row that surprised too much.
+        repaired: Balls that a sight put where they cannot be.
+    """
+
+    def __init__(
+        self,
+        plate_half_size: tuple[float, float, float],
+        config: BallBeliefConfig | None = None,
+        seed: int = 0,
+    ):
+        start_warp()
+        self.config = config or BallBeliefConfig()
+        self._half = plate_half_size
+        self._balls, self._ahead = (_Balls(self.config.instances, plate_half_size) for _ in range(2))
+        self._generator = np.random.default_rng(seed)
+        self._past = PlatePast()
+        self.time_s: float | None = None
+        self.refused = self.repaired = 0
+
+    def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say."""
+        self._past.add(time_s, position, rotation)
+
+    def begin(self, time_s: float, mean: np.ndarray, covariance: np.ndarray, radius_m: float) -> None:
+        """Believe in a ball in flight.
+
+        Args:
+            time_s: When.
+            mean: [6] position and velocity,
+            covariance: [6, 6] of them.
+            radius_m: As the eyes have it.
+
+        Raises:
+            ValueError: A number is not finite, or the covariance is none.
+        """
+        if not (np.isfinite(mean).all() and np.isfinite(covariance).all() and math.isfinite(time_s)):
+            raise ValueError("a belief begins at finite numbers")
+        spread, axes = np.linalg.eigh(0.5 * (covariance + covariance.T))
+        if spread.min() < -1e-9 * max(spread.max(), 1e-12):
+            raise ValueError(f"a covariance has no negative eigenvalue, got {spread.min():.3g}")
+        config, draw, count = self.config, self._generator, self.config.instances
+        states = mean + (draw.standard_normal((count, 6)) * np.sqrt(spread.clip(0.0))) @ axes.T
+        radius = (radius_m + config.radius_sigma * draw.standard_normal(count)).clip(0.01, 0.06)
+        rolled = draw.uniform(0, 1, count) / radius
+        across = np.stack((-states[:, 4], states[:, 3], np.zeros(count)), axis=1)
+        friction = draw.uniform(*config.static_friction, count)
+        balls = self._balls
+        balls.pos[0], balls.vel[0] = states[:, :3], states[:, 3:]
+        balls.spin[0] = rolled[:, None] * across + config.spin_sigma * draw.standard_normal((count, 3))
+        balls.radius[0], balls.static_friction[0] = radius, friction
+        balls.dynamic_friction[0] = draw.uniform(0.5, 1.0, count) * friction
+        balls.restitution[0] = draw.uniform(*config.restitution, count)
+        balls.mode[0] = 0
+        self.time_s, self.refused = time_s, 0
+
+    def see_state(self, time_s: float, observed: np.ndarray, deviation: np.ndarray) -> float:
+        """Take in position and velocity [6] with deviations [6]; returns the surprise."""
+        lag = self._move_to(time_s)
+        balls = self._balls
+        predicted = np.concatenate((balls.pos[0] - lag * balls.vel[0], balls.vel[0]), axis=1)
+        return self._pull(predicted, observed, deviation, 3 * self.config.gate)
+
+    def see(self, sight: Bearing, sigma_px: float) -> float:
+        """Take in where one camera saw the ball, to within a deviation; returns the surprise."""
+        lag = self._move_to(sight.time_s)
+        points = self._balls.pos[0] - lag * self._balls.vel[0]
+        depth = points @ sight.axis - sight.offset
+        error_px = sight.focal_px * (points @ sight.rows.T - sight.values) / np.maximum(depth, 0.05)[:, None]
+        return self._pull(error_px, np.zeros(2), np.full(2, sigma_px), self.config.gate)
+
+    def at(self, time_s: float) -> tuple[np.ndarray, np.ndarray]:
+        """Mean [6] and deviations [6] of position and velocity at a time, which is not pulled there."""
+        self._check_begun(time_s)
+        assert self.time_s is not None
+        ahead = self._ahead
+        ahead.copy(self._balls)
+        if time_s > self.time_s:
+            self._carry(ahead, self.time_s, time_s)
+        states = np.concatenate((ahead.pos[0], ahead.vel[0]), axis=1)
+        return states.mean(axis=0), states.std(axis=0, ddof=1)
+
+    @property
+    def centre(self) -> np.ndarray:
+        """Mean position [3] when it was last pulled."""
+        return self._balls.pos[0].mean(axis=0)
+
+    @property
+    def speed(self) -> float:
+        """Mean speed then [m/s]."""
+        return float(np.linalg.norm(self._balls.vel[0].mean(axis=0)))
+
+    def is_stale(self, time_s: float) -> bool:
+        """Whether it has seen nothing for so long that it is not carried on to a time."""
+        return self.time_s is not None and time_s > self.time_s + LONGEST_S
+
+    def is_too_old(self, time_s: float) -> bool:
+        """Whether a sight of a time comes too late."""
+        return self.time_s is not None and time_s < self.time_s - OLDEST_S
+
+    def _check_begun(self, time_s: float) -> None:
+        if self.time_s is None:
+            raise ValueError("there is no ball yet: call begin first")
+        if not math.isfinite(time_s) or time_s > self.time_s + LONGEST_S:
+            raise ValueError(
+                f"a belief is carried on by at most {LONGEST_S} s, to {self.time_s + LONGEST_S:.3f} s, got "
+                f"{time_s}: begin anew"
+            )
+
+    def _carry(self, balls: _Balls, start_s: float, end_s: float) -> None:
+        count = math.ceil((end_s - start_s) / SUBSTEP_S - 1e-6)
+        balls.advance(self._past.between(start_s, end_s, count + 1), end_s - start_s)
+
+    def _move_to(self, time_s: float) -> float:
+        """Carry the balls on to a time; how much older it is than they are [s].
+
+        Raises:
+            ValueError: It is too old, or too far ahead.
+        """
+        self._check_begun(time_s)
+        assert self.time_s is not None
+        elapsed = time_s - self.time_s
+        if elapsed < -OLDEST_S:
+            raise ValueError(
+                f"a sight of {time_s:.4f} s is more than {OLDEST_S} s older than the belief: leave it out"
+            )
+        if elapsed <= 1e-6:
+            return -elapsed
+        self._carry(self._balls, self.time_s, time_s)
+        walk = self.config.speed_walk * math.sqrt(elapsed)
+        flying = self._balls.mode[0] == 0
+        self._balls.vel[0, flying] += walk * self._generator.standard_normal((int(flying.sum()), 3))
+        self.time_s = time_s
+        return 0.0
+
+    def _pull(self, predicted: np.ndarray, observed: np.ndarray, deviation: np.ndarray, gate: float) -> float:
+        """Pull the balls towards an observation, unless it surprises too much."""
+        balls = self._balls
+        values = np.concatenate([part[0] for part in balls.parts()], axis=1).astype(np.float64)
+        update = ensemble_update(values, predicted.astype(np.float64), observed, deviation)
+        surprise = float(update.surprise)
+        if surprise > gate:
+            self.refused += 1
+            return surprise
+        self.refused = 0
+        values = update.values
+        values[:, :3] += self.config.jitter_m * self._generator.standard_normal((len(values), 3))
+        assert self.time_s is not None
+        plate = self._past.between(self.time_s, self.time_s, 1)
+        motion = PlateMotion(plate["pos"], plate["axes"][:, :, 2], plate["vel"], plate["omega"])
+        possible, changed = keep_possible(values, balls.mode[0] > 0, motion, self._half[0])
+        self.repaired += int(changed.sum())
+        for part, value in zip(balls.parts(), np.split(possible, (3, 6, 9, 10, 11, 12), axis=1), strict=True):
+            part[0] = value
+        return surprise

@@ -1,0 +1,59 @@
+"""What a belief may make of balls: kept possible, for many sets (torch) or one robot (NumPy).
+
+A ball in a belief is 13 numbers: position, velocity, spin (base frame), radius, static and dynamic friction,
+restitution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from dris.catching.success import normal_tangential
+
+RADII = (0.01, 0.06)
+"""Radii are kept within these [m]."""
+
+
+@dataclass(frozen=True)
+class PlateMotion:
+    """Where plates are and how they move, base frame, [..., 3] each."""
+
+    position: Any
+    normal: Any
+    velocity: Any
+    omega: Any
+
+
+def keep_possible(values: Any, lies: Any, plate: PlateMotion, plate_half: float) -> tuple[Any, Any]:
+    """Balls [..., N, 13] as they can be; and which [..., N] had to be changed.
+
+    Parameters are kept in their ranges; a ball that lies stays on the plate and moves with it along its
+    normal; one that flies is not inside the plate.
+
+    Args:
+        values: As a belief has them.
+        lies: [..., N] which are in contact.
+        plate: With shapes [..., 1, 3].
+        plate_half: Half the plate's length [m].
+    """
+    xp = array_namespace(values)
+    pos, vel, spin = values[..., :3], values[..., 3:6], values[..., 6:9]
+    radius = values[..., 9].clip(*RADII)
+    static = values[..., 10].clip(0.0)
+    dynamic = xp.minimum(values[..., 11].clip(0.0), static)
+    restitution = values[..., 12].clip(0.0, 1.0)
+    scalars = xp.stack((radius, static, dynamic, restitution), axis=-1)
+    cut = xp.any(scalars != values[..., 9:], axis=-1)
+    arm = pos - plate.position
+    height, across = normal_tangential(arm, plate.normal)
+    inside = ~lies & (height < radius) & (height > -radius) & (across < plate_half)
+    nothing = xp.zeros_like(height)
+    lift = xp.where(lies | inside, radius - height, nothing)
+    turning = xp.linalg.cross(xp.broadcast_to(plate.omega, arm.shape), arm)
+    leaving = xp.sum((vel - plate.velocity - turning) * plate.normal, axis=-1)
+    pos = pos + lift[..., None] * plate.normal
+    vel = vel - xp.where(lies, leaving, nothing)[..., None] * plate.normal
+    return xp.concat((pos, vel, spin, scalars), axis=-1), cut | inside
