@@ -1,11 +1,10 @@
-"""The page about a run, and the intervals it shows."""
+"""The page about a run."""
 
 import json
 
 import pytest
 
 from dris.evaluation.scores import glossary
-from dris.evaluation.statistics import wilson
 from dris.report.run_page import report_run
 
 
@@ -28,14 +27,6 @@ def make_run(folder, success=0.8):
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "scores.json").write_text(json.dumps(scores))
     return folder
-
-
-def test_wilson_interval_by_hand():
-    # Wilson: centre (p + z^2/2n) / (1 + z^2/n), half width z sqrt(p(1-p)/n + z^2/4n^2) / (1 + z^2/n)
-    z, p, n = 1.959964, 0.8, 100
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
-    assert wilson(80, 100) == pytest.approx((centre - half, centre + half), abs=1e-6)
 
 
 def test_the_page_shows_what_the_files_say(tmp_path):

@@ -8,10 +8,9 @@ from typing import Any
 
 from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
-from dris.core.rollout import Believe, Score, run_episodes
+from dris.core.rollout import Believe, Score, run_episodes, wilson
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
-from dris.evaluation.statistics import wilson
 
 
 def check_conditions(task: type[Task], names: tuple[str, ...]) -> None:
@@ -87,7 +86,7 @@ def score(
 
 def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
     """A score as results have it: with Wilson's interval (95 %)."""
-    low, high = wilson(round(result.success * result.episodes), result.episodes)
+    low, high = result.interval
     row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
     return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
 
