@@ -1,0 +1,5 @@
+"""`python -m dris` is `dris`."""
+
+from dris.cli.main import main
+
+main()
