@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 def dris(*arguments, ok=True):
     out = subprocess.run(
-        [sys.executable, "-c", "from dris.cli.main import main; main()", *map(str, arguments)],
+        [sys.executable, "-m", "dris", *map(str, arguments)],
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     if ok:
