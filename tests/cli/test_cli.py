@@ -1,6 +1,7 @@
 """The command, as a user calls it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ from recipes import tiny
 
 import dris as dris_package
 from dris.catching.settings import CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.cli import learning
+from dris.cli.learning import PRESETS
 from dris.evaluation.registry import find_policies, find_policy
 from dris.learning.trainer import Trainer
 
@@ -40,7 +44,50 @@ VERBS = ("check", "train", "evaluate", "play", "report", "study", "trials", "rel
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
 def test_help_explains_every_verb(verb):
-    assert "usage" in dris(*verb, "--help").stdout
+    said = " ".join(dris(*verb, "--help").stdout.replace("│", " ").split())
+    assert "usage" in said
+    if verb in (("check",), ("train",), ("evaluate",)):
+        assert "robot: the text as a real FR3 allows it" in said
+    if verb == ("train",):
+        assert all(tag in said for tag in ("[paper] the paper's", "[released] the env", "[design] chosen"))
+
+
+def test_the_help_names_the_presets_that_there_are():
+    named = re.findall(r"^(\w+)(?: \((\w+)\))?:", PRESETS.partition("\n")[2], flags=re.M)
+    assert named == [(name, "default" if name == "released" else "") for name in CatchingTask.presets]
+    assert CatchingTask.presets["released"] == CatchingTask.Config()
+    robot = find_policies(("dris-robot", "e2e", "dris-10", "dris-50", "dris-200"))
+    assert [one.task_config == CatchingTask.presets["robot"] for one in robot] == [True, *[False] * 4]
+    assert all(one.task_config == CatchingTask.Config() for one in robot[1:])
+
+
+def test_check_takes_a_preset(tmp_path, capsys):
+    file = task_file(
+        tmp_path,
+        """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Reach:
+    reach: float = 2.0
+
+class Numb(LineTask):
+    Config = Reach
+    presets = {"numb": Reach(0.0)}
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+    def command(self, action):
+        return self.config.reach * action, torch.zeros(len(action), dtype=torch.bool)
+""",
+    )
+    assert learning.check(f"{file}:Numb") == 0
+    assert learning.check(f"{file}:Numb", "numb") == 1
+    assert "opposite actions give the same" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no preset 'deaf'; known: numb"):
+        learning.check(f"{file}:Numb", "deaf")
 
 
 def test_check_passes_the_example():
