@@ -16,7 +16,9 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.cli import learning
 from dris.cli.learning import PRESETS
+from dris.core.task import NoConfig
 from dris.evaluation.registry import find_policies, find_policy
+from dris.learning.config import PolicyConfig
 from dris.learning.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -188,6 +190,18 @@ def test_play_plots_a_task_that_does_not_draw_itself(tmp_path):
     out = dris("play", tmp_path / "line", "--instances", 4, "--out", tmp_path)
     assert "picture" in out.stdout and "video" not in out.stdout
     assert imageio.imread(tmp_path / "line-n4-3.png").std() > 10
+
+
+def test_going_on_with_a_changed_task_file_is_told_in_one_line(tmp_path, capsys):
+    file, out = task_file(tmp_path, ""), tmp_path / "run"
+    config = tiny(iterations=2, policy=PolicyConfig(encoder="learned", hidden=(8,)))
+    found = []
+    for addition in ("", "", "# a comment"):
+        file.write_text(file.read_text() + addition)
+        assert learning._train(f"{file}:LineTask", NoConfig(), config, out) == 0
+        found.append([line for line in capsys.readouterr().err.splitlines() if line.startswith("dris:")])
+    assert found[:2] == [[], []] and len(found[2]) == 1
+    assert f"{file} has changed since the run in {out} began" in found[2][0]
 
 
 def test_a_run_knows_its_task_s_configuration(tmp_path):

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -114,7 +115,11 @@ def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> 
         config = replace(config, encoder=from_plain(EncoderConfig, made, str(config.encoder_from)))
     started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
     bar, stage = None, ""
-    for progress in Trainer(task, config, out).run():
+    with warnings.catch_warnings(record=True, action="always") as said:
+        trainer = Trainer(task, config, out)
+    for warning in said if first else ():
+        print(f"dris: {warning.message}", file=sys.stderr)
+    for progress in trainer.run():
         if not first:
             continue
         if bar is None or progress.stage != stage:

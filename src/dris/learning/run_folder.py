@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,31 @@ def claim_folder(folder: Path, config: dict[str, Any], write: bool) -> None:
         check_same(file, read_json(file), config)
     elif write:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "versions.json", to_json(versions()))
+        write_atomically(folder / "versions.json", to_json(versions() | _task_file(config)))
         write_atomically(file, to_json(config))  # last: from now on the folder is this run's
+
+
+def warn_of_another_task_file(folder: Path, config: dict[str, Any]) -> None:
+    """Say that the user's file with the task has changed since the run began, if it has.
+
+    Not refused, as other versions of libraries are not: the change may be a comment.
+    """
+    file, now = folder / "versions.json", _task_file(config)
+    before = read_json(file) if file.exists() else {}
+    if any(name in before and before[name] != value for name, value in now.items()):
+        warnings.warn(
+            f"{config['task'].rpartition(':')[0]} has changed since the run in {folder} began: what it still "
+            "learns is from the file as it is now; for a run of that alone choose another folder",
+            stacklevel=3,
+        )
+
+
+def _task_file(config: dict[str, Any]) -> dict[str, str]:
+    """Checksum of the file that the task is in, if it is the user's own and not part of a package."""
+    file = Path(config["task"].rpartition(":")[0])
+    if file.suffix != ".py" or not file.is_file():
+        return {}
+    return {"task file sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def versions() -> dict[str, str]:
