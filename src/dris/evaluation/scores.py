@@ -113,7 +113,7 @@ def glossary(task: str) -> dict[str, str]:
     def first_line(thing: object) -> str:
         return (thing.__doc__ or "").split("\n")[0].removesuffix(".").removesuffix(" [B, N]")
 
-    meant = {"success": first_line(found.success)}
+    meant = {name: first_line(getattr(found, name)) for name in ("success", "other_successes")}
     meant |= {name: first_line(agent) for name, agent in found.baselines().items()}
     meant |= dict.fromkeys(found.policies(), "ships with the package: docs/reports/policies.md")
     return {name: words for name, words in meant.items() if words}
