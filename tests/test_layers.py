@@ -37,6 +37,11 @@ LINES = 350
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
+def packages() -> list[Path]:
+    """Modules in a package."""
+    return [path for path in MODULES if path.parent != SOURCE]
+
+
 def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0]
 
@@ -58,10 +63,10 @@ def imports(path: Path) -> set[str]:
 
 
 def test_every_package_has_its_row():
-    assert {package_of(path) for path in MODULES} - {"__init__.py"} == set(MAY_IMPORT)
+    assert {package_of(path) for path in packages()} == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("path", [m for m in MODULES if m != SOURCE / "__init__.py"], ids=str)
+@pytest.mark.parametrize("path", packages(), ids=str)
 def test_imports_follow_the_datas_way(path):
     own = package_of(path)
     assert imports(path) - {own} <= MAY_IMPORT[own], f"{own} imports what stands after it"
@@ -74,6 +79,10 @@ def test_what_users_import_is_no_case_study():
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_files_stay_readable(path):
     assert len(path.read_text().splitlines()) <= LINES
+
+
+def test_the_package_itself_can_be_called():
+    assert imports(SOURCE / "__main__.py") == {"cli"}
 
 
 def test_importing_does_no_work():

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dris.core.errors import DrisError as DrisError
     from dris.core.process import set_threads as set_threads
     from dris.core.rng import KeyedRng as KeyedRng
+    from dris.core.rollout import Score as Score
     from dris.core.rollout import rollout as rollout
     from dris.core.task import Task as Task
     from dris.core.typed import policy_field as policy_field
@@ -48,7 +49,7 @@ _HOME = {
     "core.errors": "DrisError",
     "core.process": "set_threads",
     "core.rng": "KeyedRng",
-    "core.rollout": "rollout",
+    "core.rollout": "Score rollout",
     "core.task": "Task",
     "core.typed": "policy_field",
     "evaluation.registry": "PolicyHandle find_policy load_policy",

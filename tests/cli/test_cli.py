@@ -1,9 +1,11 @@
 """The command, as a user calls it."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,13 @@ from recipes import tiny
 
 import dris as dris_package
 from dris.catching.settings import CatchingConfig
+from dris.catching.task import CatchingTask
+from dris.cli import learning
+from dris.cli.learning import PRESETS
+from dris.cli.main import main
+from dris.core.task import NoConfig
 from dris.evaluation.registry import find_policies, find_policy
+from dris.learning.config import PolicyConfig
 from dris.learning.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -20,12 +28,29 @@ ROOT = Path(__file__).parents[2]
 
 def dris(*arguments, ok=True):
     out = subprocess.run(
-        [sys.executable, "-c", "from dris.cli.main import main; main()", *map(str, arguments)],
+        [sys.executable, "-m", "dris", *map(str, arguments)],
         capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     if ok:
         assert out.returncode == 0, out.stderr
     return out
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """The command in this process, which has loaded everything: seconds less than in one of its own."""
+
+    def call(*arguments, ok=True):
+        monkeypatch.chdir(ROOT)
+        monkeypatch.setattr(sys, "argv", ["dris", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stderr", sys.stderr)  # main() puts its own there
+        with pytest.raises(SystemExit) as end:
+            main()
+        out = capsys.readouterr()
+        assert not ok or not end.value.code, out.err
+        return SimpleNamespace(returncode=end.value.code, stdout=out.out, stderr=out.err)
+
+    return call
 
 
 def task_file(folder, source):
@@ -40,11 +65,54 @@ VERBS = ("check", "train", "evaluate", "play", "report", "study", "trials", "rel
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
 def test_help_explains_every_verb(verb):
-    assert "usage" in dris(*verb, "--help").stdout
+    said = " ".join(dris(*verb, "--help").stdout.replace("│", " ").split())
+    assert "usage" in said
+    if verb in (("check",), ("train",), ("evaluate",)):
+        assert "robot: the text as a real FR3 allows it" in said
+    if verb == ("train",):
+        assert all(tag in said for tag in ("[paper] the paper's", "[released] the env", "[design] chosen"))
 
 
-def test_check_passes_the_example():
-    out = dris("check", "examples/own_task.py:CraneTask").stdout
+def test_the_help_names_the_presets_that_there_are():
+    named = re.findall(r"^(\w+)(?: \((\w+)\))?:", PRESETS.partition("\n")[2], flags=re.M)
+    assert named == [(name, "default" if name == "released" else "") for name in CatchingTask.presets]
+    assert CatchingTask.presets["released"] == CatchingTask.Config()
+    robot = find_policies(("dris-robot", "e2e", "dris-10", "dris-50", "dris-200"))
+    assert [one.task_config == CatchingTask.presets["robot"] for one in robot] == [True, *[False] * 4]
+    assert all(one.task_config == CatchingTask.Config() for one in robot[1:])
+
+
+def test_check_takes_a_preset(tmp_path, capsys):
+    file = task_file(
+        tmp_path,
+        """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Reach:
+    reach: float = 2.0
+
+class Numb(LineTask):
+    Config = Reach
+    presets = {"numb": Reach(0.0)}
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+    def command(self, action):
+        return self.config.reach * action, torch.zeros(len(action), dtype=torch.bool)
+""",
+    )
+    assert learning.check(f"{file}:Numb") == 0
+    assert learning.check(f"{file}:Numb", "numb") == 1
+    assert "opposite actions give the same" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no preset 'deaf'; known: numb"):
+        learning.check(f"{file}:Numb", "deaf")
+
+
+def test_check_passes_the_example(here):
+    out = here("check", "examples/own_task.py:CraneTask").stdout
     assert "16 of 16 promises kept" in out and "rope" in out
 
 
@@ -57,8 +125,8 @@ def test_check_passes_the_example():
         ("examples/own_task.py:Crate", "has no Task 'Crate'; it has: CraneTask"),
     ],
 )
-def test_check_says_what_is_wrong_with_a_name(name, message):
-    out = dris("check", name, ok=False)
+def test_check_says_what_is_wrong_with_a_name(name, message, here):
+    out = here("check", name, ok=False)
     assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
 
 
@@ -73,10 +141,10 @@ def test_check_says_what_is_wrong_with_a_name(name, message):
         ),
     ],
 )
-def test_a_task_that_cannot_be_built_is_named(source, message, tmp_path):
+def test_a_task_that_cannot_be_built_is_named(source, message, tmp_path, here):
     file = tmp_path / "bad.py"
     file.write_text(f"import sys; sys.path.insert(0, {str(ROOT / 'tests' / 'helpers')!r})\n{source}\n")
-    out = dris("train", f"{file}:Bad", "--out", tmp_path / "run", ok=False)
+    out = here("train", f"{file}:Bad", "--out", tmp_path / "run", ok=False)
     assert out.returncode == 2 and message in out.stderr and "Traceback" not in out.stderr
     assert not (tmp_path / "run").exists()
 
@@ -96,7 +164,7 @@ class Nan(LineTask):
     assert "reward of set 0" in out.stderr and "diverged-0.safetensors" in out.stderr
 
 
-def test_check_fails_a_broken_task(tmp_path):
+def test_check_fails_a_broken_task(tmp_path, here):
     broken = task_file(
         tmp_path,
         """
@@ -106,7 +174,7 @@ class Idle(LineTask):
         self.domain = Domain({"gain": Range(1.0, 2.0, ""), "colour": Range(0.0, 1.0, "")})
 """,
     )
-    out = dris("check", f"{broken}:Idle", ok=False)
+    out = here("check", f"{broken}:Idle", ok=False)
     assert out.returncode == 1 and "'colour' has no effect" in out.stdout
 
 
@@ -133,42 +201,43 @@ def test_play_takes_a_policy_by_name_and_refuses_another_task_s(tmp_path):
     assert other.returncode == 2 and "was trained with" in other.stderr and "Traceback" not in other.stderr
 
 
-def test_play_plots_a_task_that_does_not_draw_itself(tmp_path):
+def test_play_plots_a_task_that_does_not_draw_itself(tmp_path, here):
     import imageio.v2 as imageio
 
     name = f"{ROOT / 'tests' / 'helpers' / 'fakes.py'}:LineTask"
     list(Trainer(LineTask, tiny(task=name), tmp_path / "line").run())
-    out = dris("play", tmp_path / "line", "--instances", 4, "--out", tmp_path)
+    out = here("play", tmp_path / "line", "--instances", 4, "--out", tmp_path)
     assert "picture" in out.stdout and "video" not in out.stdout
     assert imageio.imread(tmp_path / "line-n4-3.png").std() > 10
 
 
-def test_a_run_knows_its_task_s_configuration(tmp_path):
+def test_going_on_with_a_changed_task_file_is_told_in_one_line(tmp_path, capsys):
+    file, out = task_file(tmp_path, ""), tmp_path / "run"
+    config = tiny(iterations=2, policy=PolicyConfig(encoder="learned", hidden=(8,)))
+    found = []
+    for addition in ("", "", "# a comment"):
+        file.write_text(file.read_text() + addition)
+        assert learning._train(f"{file}:LineTask", NoConfig(), config, out) == 0
+        found.append([line for line in capsys.readouterr().err.splitlines() if line.startswith("dris:")])
+    assert found[:2] == [[], []] and len(found[2]) == 1
+    assert f"{file} has changed since the run in {out} began" in found[2][0]
+
+
+def test_a_run_knows_its_task_s_configuration(tmp_path, here):
     """Trained with a joint speed of its own, evaluated with nothing else said; another is refused."""
-    small = (
-        "--sets",
-        4,
-        "--instances",
-        1,
-        "--iterations",
-        1,
-        "--policy.encoder",
-        "learned",
-        "--evaluate-episodes",
-        4,
-    )
-    run = ("train", "catching", "--out", tmp_path / "run", *small)
-    dris(*run, "--task.joint-speed", "1.0")
+    small = ("--sets", 4, "--instances", 1, "--iterations", 1, "--threads", 1, "--evaluate-episodes", 4)
+    run = ("train", "catching", "--out", tmp_path / "run", "--policy.encoder", "learned", *small)
+    here(*run, "--task.joint-speed", "1.0")
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["task_config"]["joint_speed"] == 1.0 and config["task_config"]["max_tilt"] == 0.3
     assert find_policy(str(tmp_path / "run")).task_config == CatchingConfig(joint_speed=1.0)
-    out = dris("evaluate", tmp_path / "run", "--conditions", "clean", "noise-2.5", "--episodes", 4)
+    out = here("evaluate", tmp_path / "run", "--conditions", "clean", "noise-2.5", "--episodes", 4)
     assert "noise-2.5" in out.stdout
-    refused = dris(*run, "--task.joint-speed", "0.5", ok=False)
+    refused = here(*run, "--task.joint-speed", "0.5", ok=False)
     assert "made with another task_config.joint_speed: 1.0, now 0.5" in refused.stderr
 
 
-def test_a_baseline_acts_in_the_world_of_the_policy_beside_it(tmp_path):
+def test_a_baseline_acts_in_the_world_of_the_policy_beside_it(tmp_path, here):
     robot, still = find_policies(("dris-robot", "still"))
     assert still.task_config == robot.task_config != CatchingConfig()
     assert find_policies(("still", "dris-200"))[0].task_config == find_policies(("still",))[0].task_config
@@ -181,20 +250,20 @@ class Mine(LineTask):
         return {"lazy": lambda task, sets: lambda observation: torch.zeros(sets, 1)}
 """,
     )
-    missing = dris("evaluate", "lazy", ok=False)
+    missing = here("evaluate", "lazy", ok=False)
     assert missing.returncode == 2 and "add --task path/file.py:Class" in missing.stderr
-    found = dris("evaluate", "lazy", "--task", f"{file}:Mine", "--conditions", "clean", "--episodes", 50)
+    found = here("evaluate", "lazy", "--task", f"{file}:Mine", "--conditions", "clean", "--episodes", 50)
     assert "lazy" in found.stdout and "success" in found.stdout
-    assert "picture" in dris("play", "lazy", "--task", f"{file}:Mine", "--out", tmp_path).stdout
+    assert "picture" in here("play", "lazy", "--task", f"{file}:Mine", "--out", tmp_path).stdout
 
 
 def test_the_version_is_told():
     assert dris("--version").stdout == f"dris {dris_package.__version__}\n"
 
 
-def test_evaluate_tells_success_at_both_speeds(tmp_path):
+def test_evaluate_tells_success_at_both_speeds(tmp_path, here):
     file, named = tmp_path / "scores.json", ("clean", "correlated-2", "dropout-40")
-    out = dris("evaluate", "still", "veltrack", "--conditions", *named, "--episodes", 200, "--json", file)
+    out = here("evaluate", "still", "veltrack", "--conditions", *named, "--episodes", 200, "--json", file)
     rows = json.loads(file.read_text())
     assert [(r["policy"], r["condition"]) for r in rows] == [
         (p, c) for p in ("still", "veltrack") for c in named

@@ -1,5 +1,6 @@
 """The conformance test passes good tasks and names what bad ones break."""
 
+import random
 import re
 import sys
 from pathlib import Path
@@ -50,12 +51,20 @@ class Scattered(LineTask):
         self.x[sets] = rng.uniform(self.x.shape[1])
 
 
-class Careless(LineTask):
-    """KeyedRng from the global generator."""
+def careless(draw):
+    """A task that starts where a function without arguments says."""
 
-    def begin(self, sets, parameters, rng):
-        super().begin(sets, parameters, rng)
-        self.x[sets] = torch.rand(1).expand(len(sets), self.x.shape[1])
+    class Careless(LineTask):
+        def begin(self, sets, parameters, rng):
+            super().begin(sets, parameters, rng)
+            self.x[sets] = draw()
+
+    return Careless
+
+
+def seeded():
+    torch.manual_seed(0)
+    return float(torch.rand(1))
 
 
 class Sharing(LineTask):
@@ -156,7 +165,6 @@ class Misshapen(LineTask):
         (Idle, "every parameter has an effect", "'colour' has no effect"),
         (Coupled, "an instance does not depend on the others", "40 instances"),
         (Scattered, "all instances start alike", "differ between instances"),
-        (Careless, "the same seed gives the same bits", "two runs differ"),
         (Sharing, "nothing returned is reused", "own memory"),
         (Crude, "a step can be cut", "noise deviations"),
         (Comparing, "an instance does not depend on the others", "rewards of instance 0"),
@@ -174,6 +182,27 @@ def test_broken_tasks_are_told_what_they_break(make, promise, words):
     problems = {v.promise: v.problem for v in check_task(make) if v.problem}
     assert promise in problems
     assert re.search(words, problems[promise])
+
+
+@pytest.mark.parametrize(
+    ("draw", "words"),
+    [
+        (
+            lambda: float(torch.rand(1)),
+            "differ, first at step 0, .* the global generator of torch. Take random",
+        ),
+        (lambda: float(torch.randn(1)), "the global generator of torch. Take"),
+        (np.random.random, "the global generator of numpy.random. Take"),
+        (random.random, "the global generator of random. Take random numbers from the rng that begin"),
+        (lambda: random.random() + np.random.normal(), "generator of numpy.random and of random. Take"),
+        (lambda: np.random.default_rng().random(), "look for a generator of its own"),
+        (seeded, "^the task uses the global generator of torch. Take"),
+        (lambda: 0.0, "^$"),
+    ],
+)
+def test_random_numbers_that_are_not_the_rng_s_are_named(draw, words):
+    problems = {v.promise: v.problem for v in check_task(careless(draw))}
+    assert re.search(words, problems["the same seed gives the same bits"])
 
 
 def test_a_belief_needs_instances_that_can_be_written_back():

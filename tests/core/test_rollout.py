@@ -5,14 +5,26 @@ import torch
 from fakes import LineTask
 
 from dris.core.conditions import Condition, find_condition
-from dris.core.rollout import run_episodes
+from dris.core.rollout import Score, run_episodes
 from dris.core.task import NoConfig
 from dris.evaluation.registry import PolicyHandle
-from dris.evaluation.scores import worst_case
+from dris.evaluation.scores import in_words, score_row, worst_case
 
 
 def evaluate(task, make_agent, condition, episodes):
     return run_episodes(task, make_agent, condition, episodes).score()
+
+
+def test_a_score_has_its_interval_by_hand():
+    """Wilson: (p + z2 / 2n +- z sqrt(p q / n + z2 / 4n2)) / (1 + z2 / n); the command prints the same."""
+    score, z = Score(100, 0.8, 0.1, {"success_0.2": 0.5}), 1.959964
+    for p, found in ((0.8, score.interval), (0.5, score.other_intervals["success_0.2"])):
+        half = z * (p * (1 - p) / 100 + z * z / 4e4) ** 0.5
+        middle, whole = p + z * z / 200, 1 + z * z / 100
+        assert found == pytest.approx(((middle - half) / whole, (middle + half) / whole), abs=1e-6)
+    low, high = score.interval
+    printed = in_words(score_row("clean", 0, score))
+    assert f"success 0.800 [{low:.3f}, {high:.3f}]  success_0.2 0.500 [0.404, 0.596]" in printed
 
 
 def test_conditions_do_what_they_say():

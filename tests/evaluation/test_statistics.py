@@ -8,15 +8,7 @@ from dris.evaluation.statistics import (
     iqm,
     mann_whitney_p,
     probability_of_improvement,
-    wilson,
 )
-
-
-def test_wilson_by_hand():
-    # p = 0.5, n = 4, z = 1.96: centre 0.5, half width z / (1 + z2 / n) sqrt(p q / n + z2 / (4 n2)).
-    z = 1.959964
-    half = z / (1 + z * z / 4) * (0.25 / 4 + z * z / 64) ** 0.5
-    assert wilson(2, 4) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-5)
 
 
 def test_the_interquartile_mean_is_that_of_the_middle_half():

@@ -1,6 +1,7 @@
 """Run folders and checkpoints: what they hold, and what is refused."""
 
 import json
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -35,6 +36,24 @@ def test_the_folder_explains_itself(run_folder):
     assert [line["iteration"] for line in lines] == list(range(6))
     assert "noise-2/success" in lines[2] and "reward" in lines[0]
     assert (run_folder / "best.safetensors").exists() and list((run_folder / "tensorboard").iterdir())
+
+
+def test_the_folder_keeps_the_checksum_of_the_task_s_file(tmp_path, recwarn):
+    file, run = tmp_path / "task.py", tmp_path / "run"
+    file.write_bytes(b"abc")
+    config = tiny(task=f"{file}:LineTask")
+    train(run, config, stop_after=1)
+    # FIPS 180-2, Appendix B.1: the digest of "abc".
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert json.loads((run / "versions.json").read_text())["task file sha256"] == digest
+    Trainer(LineTask, config, run)
+    assert not [one for one in recwarn if "has changed" in str(one.message)]
+    file.write_bytes(b"abd")
+    with pytest.warns(UserWarning, match=r"task.py has changed since the run in .*run began"):
+        Trainer(LineTask, config, run)
+    (run / "versions.json").unlink()  # as of a run from before this was kept
+    with warnings.catch_warnings(action="error"):
+        Trainer(LineTask, config, run)
 
 
 class Scaled(LineTask):

@@ -10,7 +10,6 @@ from dris.experiments.tracking.throws import make_throw  # noqa: E402
 from dris.lab.drawn_scene import Scene, clutter, draw_board  # noqa: E402
 from dris.lab.sensor import (  # noqa: E402
     Exposure,
-    RenderedSource,
     SensorConfig,
     SensorNoise,
     bend,
@@ -230,26 +229,6 @@ def test_absent_cameras_are_named(capfd):
         next(iter(CameraSource((97, 98), clock=lambda: 0.0)))
 
 
-def test_a_renderer_is_a_source():
-    grey = np.full((480, 640, 3), 90, np.uint8)
-    scenes = [Scene(camera, grey) for camera in RIG.cameras]
-    source = RenderedSource(
-        lambda camera, t: scenes[camera].draw((0.69, 0.0, 0.9 - t), 0.03),
-        SensorConfig(drop_rate=0.0, jitter_s=0.0, subframes=1),
-        0.0,
-        0.02,
-        np.random.default_rng(0),
-    )
-    frames = list(source)
-    assert [(f.camera, round(f.time_s, 4)) for f in frames] == [
-        (0, 0.0),
-        (1, 0.005),
-        (0, 0.0125),
-        (1, 0.0175),
-    ]
-    assert all(detect(frame.image) is not None for frame in frames)
-
-
 # From images to states.
 
 
@@ -261,9 +240,12 @@ def test_a_source_is_watched_and_the_wrong_size_refused():
     def ball(t):
         return np.array([0.69 + 0.5 * t, 0.1, 1.2 - 2.0 * t - 0.5 * 9.81 * t * t])
 
-    source = RenderedSource(
-        lambda k, t: scenes[k].draw(ball(t), 0.03), sensor, 0.0, 0.12, np.random.default_rng(0)
-    )
+    generator = np.random.default_rng(0)
+    noise = SensorNoise(grey.shape, sensor, generator)
+    source = [
+        Frame(at.stamp_s, at.camera, noise(expose(lambda k, t: scenes[k].draw(ball(t), 0.03), at, sensor)))
+        for at in exposures(sensor, 0.0, 0.12, generator)
+    ]
     tracker = BallTracker(RIG)
     glimpses = list(watch(source, tracker))
     assert len(glimpses) == 20 and all(glimpse.detection is not None for glimpse in glimpses)

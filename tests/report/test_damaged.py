@@ -7,6 +7,7 @@ import shutil
 import pytest
 from test_report import make_run
 
+from dris.learning.config import TrainConfig
 from dris.learning.run_folder import claim_folder
 from dris.report import figures
 from dris.report.pages import report_folder
@@ -209,7 +210,7 @@ def test_json_that_is_too_deep_is_refused_wherever_it_is_read(tmp_path):
     file = tmp_path / "config.json"
     file.write_text(DEEP)
     with pytest.raises(ValueError, match="config.json is not JSON"):
-        claim_folder(tmp_path, {}, write=False)
+        claim_folder(tmp_path, TrainConfig(), write=False)
 
 
 def test_files_from_before_kinds_are_known_by_their_place(tmp_path, monkeypatch):

@@ -1,11 +1,12 @@
-"""The page about a run, and the intervals it shows."""
+"""The page about a run."""
 
 import json
+import re
 
 import pytest
 
 from dris.evaluation.scores import glossary
-from dris.evaluation.statistics import wilson
+from dris.report import figures
 from dris.report.run_page import report_run
 
 
@@ -30,14 +31,6 @@ def make_run(folder, success=0.8):
     return folder
 
 
-def test_wilson_interval_by_hand():
-    # Wilson: centre (p + z^2/2n) / (1 + z^2/n), half width z sqrt(p(1-p)/n + z^2/4n^2) / (1 + z^2/n)
-    z, p, n = 1.959964, 0.8, 100
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5 / (1 + z * z / n)
-    assert wilson(80, 100) == pytest.approx((centre - half, centre + half), abs=1e-6)
-
-
 def test_the_page_shows_what_the_files_say(tmp_path):
     run = make_run(tmp_path / "run")
     (run / "catch.mp4").write_bytes(b"")
@@ -57,8 +50,41 @@ def test_the_page_says_what_names_mean(tmp_path):
     assert meant["success"] == "On the plate, and slower than 0.1 m/s"
     assert glossary("examples/no_task.py:CraneTask") == {}
     page = report_run(run, run, lambda task: meant | {"runs/mine": "a < b", "nobody": "gone"}).read_text()
-    words = "success: On the plate, and slower than 0.1 m/s; runs/mine: a &lt; b; still: Keep the plate level"
-    assert words in page and "nobody" not in page
+    said = re.findall("<li>(.*)</li>", page)
+    assert said == [
+        "success: On the plate, and slower than 0.1 m/s",
+        "success 0.2: On the plate, and slower than the speed in the name, in m/s",
+        "runs/mine: a &lt; b",
+        "still: Keep the plate level and where it is",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("iterations", "ticks"),
+    [
+        (1, [0, 1]),
+        (4, [0, 1, 2, 3, 4]),
+        (9, [0, 2, 4, 6, 8]),
+        (400, [0, 100, 200, 300, 400]),
+        (1000, [0, 200, 400, 600, 800, 1000]),
+    ],
+)
+def test_iterations_are_counted_in_round_numbers(monkeypatch, iterations, ticks):
+    monkeypatch.setattr(figures, "_png", lambda figure, axes, **_: axes)
+    metrics = [{"iteration": k, "reward": 0.1 * k} for k in range(iterations)]
+    metrics[-1]["clean/success"] = 0.0  # a single point has no reach of its own
+    for axes in figures.learning_curve(metrics).values():
+        low, high = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if low <= tick <= high] == ticks
+
+
+def test_the_page_says_how_often_success_was_measured(tmp_path):
+    run = make_run(tmp_path / "run")
+    assert "<figcaption>Success on single objects.</figcaption>" in report_run(run, run).read_text()
+    config = json.loads((run / "config.json").read_text()) | {"evaluate_every": 2, "evaluate_episodes": 50}
+    (run / "config.json").write_text(json.dumps(config))
+    words = "Success on 50 single objects, after every 2 iterations and after the last."
+    assert words in report_run(run, run).read_text()
 
 
 def test_a_changed_score_changes_the_page(tmp_path):

@@ -295,7 +295,7 @@ class CatchingTask(Task):
         return self._slower_than(self.config.success_speed)
 
     def other_successes(self) -> dict[str, torch.Tensor]:
-        """The same at other speeds."""
+        """On the plate, and slower than the speed in the name, in m/s."""
         speeds = self.config.other_success_speeds
         return {f"success_{speed:g}": self._slower_than(speed) for speed in speeds}
 

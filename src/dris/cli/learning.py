@@ -3,8 +3,10 @@
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,20 +20,39 @@ from dris.lab import Drive
 from dris.learning.config import TrainConfig
 
 TaskName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+PRESETS = """Presets of catching:
+released (default): the environment behind the paper's figures;
+paper: its text taken literally;
+exact: that, with balls that bounce and rub as their numbers say;
+robot: the text as a real FR3 allows it."""
+"""In words, since asking the task would take seconds; a test compares."""
+Preset = Annotated[str, tyro.conf.arg(metavar="NAME", help=f"Variant of the task. {PRESETS}")]
+Policies = Annotated[
+    tyro.conf.Positional[tuple[str, ...]],
+    tyro.conf.arg(
+        metavar="POLICY...",
+        help="Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot), "
+        "or baselines of their task (catching: still, random, veltrack), which act in the world of the first "
+        "trained policy beside them. A policy acts in the preset that it was trained in, dris-robot in "
+        f"robot, the others that ship in released. {PRESETS}",
+    ),
+]
 _SHOWN = ("chamfer", "reward", "set_success")
 
 
-def check(task: TaskName) -> int:
+def check(task: TaskName, preset: Preset = "") -> int:
     """Ask whether a task keeps the promises DRIS rests on.
 
     Args:
         task: catching, package.module:Class or path/file.py:Class.
+        preset: See `Preset`.
     """
     from dris.core.check import check_task
     from dris.core.promises import PROMISES
     from dris.evaluation.registry import find_task
 
-    verdicts = check_task(find_task(task).build)
+    found = find_task(task)
+    verdicts = check_task(partial(found.build, found.preset(preset)))
     for verdict in verdicts:
         print(f"{'FAILED' if verdict.problem else 'ok':>6}  {verdict.promise}")
         if verdict.problem or verdict.detail:
@@ -56,18 +77,21 @@ def train_verb(arguments: list[str]) -> Callable[..., int]:
 
     def train(
         task_name: TaskName,
-        preset: str = "",
+        preset: Preset = "",
         task: Any = default,
         config: Annotated[TrainConfig, tyro.conf.arg(name="")] = TrainConfig(),  # noqa: B008 - frozen
         out: Path = Path("runs/train"),
     ) -> int:
         """Train a policy: encoder, then PPO. Interrupt at will; the same command goes on where it stopped.
 
+        Values tell their source: [paper] the paper's text; [released] the environment that its laboratory
+        published later, where its figures come from; [design] chosen here, where both are silent.
+
         Args:
             task_name: catching, package.module:Class or path/file.py:Class. With it, --help also tells the
                 values of the task itself: --task.NAME VALUE.
-            preset: Named variant of the task; --task.NAME changes it further.
-            task: Values of the task.
+            preset: See `Preset`.
+            task: Values of the task, which change its preset further.
             config: The run; defaults are the paper's recipe with 200 instances. E2E: --instances 1
                 --policy.encoder learned.
             out: Run folder.
@@ -92,7 +116,11 @@ def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> 
         config = replace(config, encoder=from_plain(EncoderConfig, made, str(config.encoder_from)))
     started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
     bar, stage = None, ""
-    for progress in Trainer(task, config, out).run():
+    with warnings.catch_warnings(record=True, action="always") as said:
+        trainer = Trainer(task, config, out)
+    for warning in said if first else ():
+        print(f"dris: {warning.message}", file=sys.stderr)
+    for progress in trainer.run():
         if not first:
             continue
         if bar is None or progress.stage != stage:
@@ -123,7 +151,7 @@ def _bar(stage: str, total: int, done: int) -> Any:
 
 
 def evaluate(
-    policies: tyro.conf.Positional[tuple[str, ...]],
+    policies: Policies,
     conditions: tuple[str, ...] = ("clean", "noise-2", "noise-4"),
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
@@ -136,9 +164,7 @@ def evaluate(
     """Success and mean reward of policies on a single object, with Wilson intervals (95 %).
 
     Args:
-        policies: Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot),
-            or baselines of their task (catching: still, random, veltrack), which act in the world of the
-            first trained policy beside them.
+        policies: See `Policies`.
         conditions: clean, noise-X, correlated-X, dropout-PERCENT, delay-MS, execution-X, worst-case (a grid
             over the domain), and the task's own; of catching: execution, restitution, ramp-1.3, ramp-2.0
             (m/s; also with -noise-2).

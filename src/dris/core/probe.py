@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
 from dris.core.env import Env, EnvConfig
@@ -12,6 +15,13 @@ from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
 MakeTask = Callable[[], Task]
+
+_GLOBAL: dict[str, Callable[[], object]] = {
+    "torch": lambda: torch.get_rng_state().tolist(),
+    "numpy.random": np.random.get_state,
+    "random": random.getstate,
+}
+"""States of the generators that a whole process shares."""
 
 
 class TaskError(DrisError, AssertionError):
@@ -72,3 +82,19 @@ def go_on(env: Env, actions: torch.Tensor) -> list[torch.Tensor]:
         if bool(step.done.any()):
             break
     return path
+
+
+def global_draws(make: MakeTask) -> list[str]:
+    """Which global generators an episode changes: a task that keeps to its rng changes none."""
+
+    def states() -> dict[str, bytes]:
+        return {name: pickle.dumps(state()) for name, state in _GLOBAL.items()}
+
+    (
+        torch.rand(1),
+        np.random.random(),
+        random.random(),
+    )  # a task that seeds them leaves the same state each time
+    before = states()
+    episode(make, 3, 4)
+    return [name for name, state in states().items() if state != before[name]]

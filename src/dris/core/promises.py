@@ -11,7 +11,18 @@ from collections.abc import Callable
 import torch
 
 from dris.core.env import Env, EnvConfig
-from dris.core.probe import MakeTask, TaskError, actions, episode, gap, go_on, outcome, require, same
+from dris.core.probe import (
+    MakeTask,
+    TaskError,
+    actions,
+    episode,
+    gap,
+    global_draws,
+    go_on,
+    outcome,
+    require,
+    same,
+)
 from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
@@ -84,9 +95,18 @@ def an_episode_lasts_its_horizon(make: MakeTask) -> None:
 
 def the_same_seed_gives_the_same_bits(make: MakeTask) -> None:
     """Two runs with one seed agree bit for bit, two seeds do not."""
-    one, two = episode(make, 3, 4), episode(make, 3, 4)
-    require(same(one, two), f"two runs differ, {gap(one, two)}")
-    require(not torch.equal(one[-1], episode(make, 3, 4, seed=8)[-1]), "the seed has no effect")
+    one, two, other = episode(make, 3, 4), episode(make, 3, 4), episode(make, 3, 4, seed=8)
+    found = f"two runs with one seed differ, {differ}: " if (differ := gap(one, two)) else ""
+    found = found or ("the seed has no effect: " if torch.equal(one[-1], other[-1]) else "")
+    if drawn := global_draws(make):
+        found += f"the task uses the global generator of {' and of '.join(drawn)}"
+    elif found:
+        found += "look for a generator of its own, the clock, or memory that was never set"
+    require(
+        not found,
+        f"{found}. Take random numbers from the rng that begin() is given, rng.uniform(...) and "
+        "rng.normal(...); draw there what later steps need",
+    )
 
 
 def a_set_does_not_depend_on_the_others(make: MakeTask) -> None:

@@ -24,6 +24,14 @@ MakeEnv = Callable[[Task, EnvConfig, Domain], Env]
 """Makes an environment: `Env`, or one with a belief between what is seen and the agent (`dris.belief`)."""
 
 
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """95 % interval of a success rate (Wilson's score interval)."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(successes, trials).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
 @dataclass(frozen=True)
 class Score:
     """Outcome of `episodes` single-instance episodes; reward is the mean per step and episode."""
@@ -33,6 +41,18 @@ class Score:
     reward: float
     other_successes: dict[str, float] = field(default_factory=dict)
     """By the task's other measures."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval (Wilson) of `success`: lowest and highest."""
+        return wilson(round(self.success * self.episodes), self.episodes)
+
+    @property
+    def other_intervals(self) -> dict[str, tuple[float, float]]:
+        """The same of `other_successes`."""
+        return {
+            n: wilson(round(rate * self.episodes), self.episodes) for n, rate in self.other_successes.items()
+        }
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,10 @@ class Task(ABC):
         """Which instances [B, N] would count as a success if the episode ended now."""
 
     def other_successes(self) -> dict[str, torch.Tensor]:
-        """Success by other measures [B, N] each, by names that begin with `success_`; none by default."""
+        """Success by other measures [B, N] each, by names that begin with `success_`; none by default.
+
+        Pages explain both kinds by the first lines of the task's own docstrings.
+        """
         return {}
 
     def terminated(self) -> torch.Tensor:

@@ -11,10 +11,9 @@ from dris.belief.config import BeliefConfig
 from dris.belief.env import belief_env
 from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
-from dris.core.rollout import Score, run_episodes
+from dris.core.rollout import Score, run_episodes, wilson
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
-from dris.evaluation.statistics import wilson
 
 
 def check_conditions(task: type[Task], names: tuple[str, ...]) -> None:
@@ -91,7 +90,7 @@ def score(
 
 def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
     """A score as results have it: with Wilson's interval (95 %)."""
-    low, high = wilson(round(result.success * result.episodes), result.episodes)
+    low, high = result.interval
     row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
     return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
 
@@ -118,7 +117,7 @@ def glossary(task: str) -> dict[str, str]:
     def first_line(thing: object) -> str:
         return (thing.__doc__ or "").split("\n")[0].removesuffix(".").removesuffix(" [B, N]")
 
-    meant = {"success": first_line(found.success)}
+    meant = {name: first_line(getattr(found, name)) for name in ("success", "other_successes")}
     meant |= {name: first_line(agent) for name, agent in found.baselines().items()}
     meant |= dict.fromkeys(found.policies(), "ships with the package: docs/reports/policies.md")
     return {name: words for name, words in meant.items() if words}

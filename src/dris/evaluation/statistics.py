@@ -1,4 +1,4 @@
-"""How sure a figure is: intervals for rates, averages over seeds, and comparisons of two methods."""
+"""How sure a figure is: averages over seeds with intervals, and comparisons of two methods."""
 
 from __future__ import annotations
 
@@ -10,14 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 RESAMPLES = 2000
-
-
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """95 % interval of a success rate (Wilson's score interval)."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(successes, trials).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 def iqm(scores: ArrayLike) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import cv2
@@ -10,7 +10,6 @@ import numpy as np
 
 from dris.perception.camera import CameraModel
 from dris.perception.detect import Image
-from dris.perception.sources import Frame
 
 Renderer = Callable[[int, float], Image]
 """The image of a camera (index) at an instant (time in s), with no blur and no noise."""
@@ -132,27 +131,3 @@ def lens_maps(camera: CameraModel) -> tuple[np.ndarray, np.ndarray]:
 def bend(image: Image, maps: tuple[np.ndarray, np.ndarray]) -> Image:
     """Apply a lens's distortion, as `lens_maps` describes it, to the image of a renderer without a lens."""
     return cv2.remap(image, *maps, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class RenderedSource:
-    """Frames of a renderer, seen through a sensor model. `render(camera, time_s)` draws one instant."""
-
-    render: Renderer
-    config: SensorConfig
-    start_s: float
-    end_s: float
-    generator: np.random.Generator
-    """Jitter, lost frames and noise are drawn from it: iterating twice gives two recordings."""
-
-    def __iter__(self) -> Iterator[Frame]:
-        noise: SensorNoise | None = None
-        for exposure in self.schedule():
-            clean = expose(self.render, exposure, self.config)
-            noise = noise or SensorNoise(clean.shape, self.config, self.generator)
-            image = noise(clean)
-            yield Frame(exposure.stamp_s, exposure.camera, image)
-
-    def schedule(self) -> Iterable[Exposure]:
-        """The frames that will be taken."""
-        return list(exposures(self.config, self.start_s, self.end_s, self.generator))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,31 @@ def claim_folder(folder: Path, config: Any, write: bool) -> None:
         check_same(file, with_defaults(read_json(file), config), to_plain(config))
     elif write:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "versions.json", to_json(versions()))
+        write_atomically(folder / "versions.json", to_json(versions() | _task_file(config.task)))
         write_atomically(file, to_json(to_plain(config)))  # last: from now on the folder is this run's
+
+
+def warn_of_another_task_file(folder: Path, task: str) -> None:
+    """Say that the user's file with the task has changed since the run began, if it has.
+
+    Not refused, as other versions of libraries are not: the change may be a comment.
+    """
+    file, now = folder / "versions.json", _task_file(task)
+    before = read_json(file) if file.exists() else {}
+    if any(name in before and before[name] != value for name, value in now.items()):
+        warnings.warn(
+            f"{task.rpartition(':')[0]} has changed since the run in {folder} began: what it still "
+            "learns is from the file as it is now; for a run of that alone choose another folder",
+            stacklevel=3,
+        )
+
+
+def _task_file(task: str) -> dict[str, str]:
+    """Checksum of the file that the task is in, if it is the user's own and not part of a package."""
+    file = Path(task.rpartition(":")[0])
+    if file.suffix != ".py" or not file.is_file():
+        return {}
+    return {"task file sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def versions() -> dict[str, str]:

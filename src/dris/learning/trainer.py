@@ -48,7 +48,7 @@ from dris.learning.checkpoint import (
 from dris.learning.config import TrainConfig
 from dris.learning.encoder_stage import encoder_stage, load_encoder
 from dris.learning.policy import FilmModel, Policy
-from dris.learning.run_folder import Metrics, check_same, claim_folder
+from dris.learning.run_folder import Metrics, check_same, claim_folder, warn_of_another_task_file
 
 SAVE_S = 60.0
 """A checkpoint is never older than this and an iteration [s]."""
@@ -85,6 +85,7 @@ class Trainer:
             raise ValueError(f"{config.sets} sets cannot be divided among {self.processes} processes")
         self._stored_config = to_plain(config)
         claim_folder(folder, config, write=False)
+        warn_of_another_task_file(folder, config.task)
 
     def run(self, stages: tuple[str, ...] = ("encoder", "policy")) -> Iterator[Progress]:
         """Train to the end, yielding after every episode of encoder data and every iteration."""

@@ -1,4 +1,4 @@
-"""Where frames come from: files, videos, cameras, a renderer. All give the same stream of frames by time."""
+"""Where frames come from: files, videos, cameras. All give the same stream of frames by time."""
 
 from __future__ import annotations
 

@@ -37,12 +37,16 @@ def _png(figure: Any, legend: Any, title: str = "", dpi: int = 110) -> bytes:
 
 
 def _panel(lines: list[tuple[Any, ...]], **axes: Any) -> bytes:
-    """A picture of lines, each (x, y, style, colour, label)."""
+    """A picture of lines, each (x, y, style, colour, label); a linear x axis counts something."""
+    from matplotlib.ticker import MaxNLocator
+
     figure, [[one]] = _canvas(*PANEL)
     for x, y, style, colour, label in lines:
         one.plot(x, y, style, color=colour, label=label.replace("$", r"\$"), markersize=5, linewidth=1.2)
     one.set(**axes)
     one.xaxis.set_major_formatter("{x:g}")  # 100, not 10^2
+    if one.get_xscale() == "linear":
+        one.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
     return _png(figure, one, dpi=150)
 
 
@@ -52,10 +56,12 @@ def learning_curve(metrics: list[dict[str, Any]]) -> dict[str, bytes]:
     for key in ["reward", *sorted({key for row in metrics for key in row if key.endswith("/success")})]:
         seen = [(row["iteration"] + 1, row[key]) for row in metrics if key in row]
         lines.append((*zip(*seen, strict=True), "o-", None, key.removesuffix("/success")))
-    reward = [(*lines[0][:2], "-", BLUE, "")]
+    reward = [(*lines[0][:2], "-" if len(metrics) > 1 else "o", BLUE, "")]
+    last = max(row["iteration"] for row in metrics) + 1
+    axes = {"xlabel": "iteration", "xlim": (0, 1.02 * last)}
     return {
-        "reward.png": _panel(reward, xlabel="iteration", ylabel="mean reward per step"),
-        "success.png": _panel(lines[1:], xlabel="iteration", ylabel="success", ylim=(0, 1.02)),
+        "reward.png": _panel(reward, ylabel="mean reward per step", **axes),
+        "success.png": _panel(lines[1:], ylabel="success", ylim=(-0.02, 1.02), **axes),
     }
 
 

@@ -29,6 +29,8 @@ class _Config(Struct, frozen=True):
     noise: Figure
     policy: _PolicyConfig
     preset: str = ""
+    evaluate_every: Count = 0
+    evaluate_episodes: Count = 0
 
 
 def report_run(folder: Path, out: Path, glossary: Callable[[str], dict[str, str]] = scores.glossary) -> Path:
@@ -40,7 +42,7 @@ def report_run(folder: Path, out: Path, glossary: Callable[[str], dict[str, str]
     Args:
         folder: Of the run.
         out: Folder to write to.
-        glossary: What "success" and names of policies mean, by the task's name; for the table.
+        glossary: What "success", "other_successes" and names of policies mean, by the task's name.
 
     Raises:
         ValueError: The folder holds no run, or a file in it is damaged.
@@ -61,11 +63,18 @@ def report_run(folder: Path, out: Path, glossary: Callable[[str], dict[str, str]
     rows = read_as(folder / "scores.json", list[dict[str, Any]]) if (folder / "scores.json").exists() else []
     for number, row in enumerate(rows):
         check_row(row, f"{folder / 'scores.json'}: row {number}", SCORE)
+    meant = glossary(config.task)
+    named = dict.fromkeys(["success", *(name for row in rows for name in row if name.startswith("success_"))])
+    said = {
+        name.replace("_", " "): meant.get("success" if name == "success" else "other_successes")
+        for name in named
+    }
+    said |= {row["policy"]: meant.get(row["policy"]) for row in rows}
     return write_page(
         out, "run.html", learning_curve(metrics),
         name=folder.resolve().name, config=config, metrics=metrics,
         configuration=(folder / "config.json").read_text(),
         versions=read_as(folder / "versions.json", dict[str, str]),
-        scores=rows, meant=glossary(config.task),
+        scores=rows, meant={name: words for name, words in said.items() if words},
         videos=sorted(out.glob("*.mp4")),
     )  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from dris.core.rollout import wilson
 from dris.core.schema import Count, Figure, kind_of, read_as, typed
-from dris.evaluation.statistics import wilson
 from dris.experiments.study.published import load_published
 from dris.experiments.trials.config import Kind
 from dris.experiments.trials.outcome import LIMITED, within_limits

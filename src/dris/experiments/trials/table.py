@@ -19,10 +19,10 @@ from dris.catching.settings import DOMAIN
 from dris.catching.task import CatchingTask
 from dris.core.files import locked, read_json, to_json, write_atomically
 from dris.core.process import end_with_parent
+from dris.core.rollout import wilson
 from dris.core.schema import header
 from dris.core.typed import with_defaults
 from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
-from dris.evaluation.statistics import wilson
 from dris.experiments.trials.config import Kind, TrialsConfig
 from dris.experiments.trials.film import film
 from dris.experiments.trials.outcome import within_limits

@@ -1,0 +1,6 @@
+"""`python -m dris` is `dris`."""
+
+from dris.cli.main import main
+
+if __name__ == "__main__":
+    main()
