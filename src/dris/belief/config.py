@@ -24,6 +24,8 @@ class BeliefConfig:
     side of it along each component; or all instances."""
     physics: Literal["domain", "nominal"] = "domain"
     """Of the instances: drawn from the task's ranges, or, as a baseline, the middle of them."""
+    prior: tuple[tuple[str, float, float], ...] = ()
+    """Ranges of parameters that differ from the task's: name, low, high."""
     look_ahead: bool = True
     """Whether the policy sees the moment at which its command will act, if there is a delay."""
     told_noise: float | None = None

@@ -50,7 +50,7 @@ class BeliefEnv(Env):
     def __init__(self, task: Task, config: EnvConfig, domain: Domain | None, belief: BeliefConfig):
         """Allocate; `config.instances` does not count, the belief's do."""
         self.belief = belief
-        prior = task.domain
+        prior = task.domain.shifted(**{name: (low, high) for name, low, high in belief.prior})
         if belief.physics == "nominal":
             middle = {name: 0.5 * (r.low + r.high) for name, r in prior.items()}
             prior = Domain({n: Range(middle[n], middle[n], r.unit, r.meaning) for n, r in prior.items()})

@@ -35,8 +35,6 @@ class CatchingConfig:
 
     contact: Literal["averaged", "exact"] = "averaged"
     """Contact preset: see dris.sim.contact [released]."""
-    restitution: tuple[float, float] = (0.4, 0.7)
-    """Range of the balls' restitution; the other ranges are DOMAIN's [paper]."""
 
     # Time.
     step_s: float = policy_field(0.05)
@@ -121,12 +119,10 @@ class CatchingConfig:
 
     def __post_init__(self) -> None:
         """Refuse values outside what the task means."""
-        for name in ("distance", "flight_s", "lead_s", "incoming", "spawn_height", "restitution"):
+        for name in ("distance", "flight_s", "lead_s", "incoming", "spawn_height"):
             low, high = getattr(self, name)
             if low > high:
                 raise ValueError(f"{name} ({low}, {high}) is reversed: the lower end comes first")
-        if not (self.restitution[0] >= 0 and self.restitution[1] <= 1):
-            raise ValueError(f"restitution must lie in [0, 1], got {self.restitution}")
         if not 0 < self.max_tilt < math.pi / 4:
             raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
         for name, known in (
@@ -190,15 +186,14 @@ that, joints stay below their speed limits, and the robot begins early enough to
 
 FR3 = CatchingConfig(
     contact="exact",
-    restitution=(0.3, 0.85),
     horizon=40,
     joint_speed=0.65,
     torque_rate=1000.0,
     lead_s=(0.15, 0.25),
 )
 """The released environment inside what a real FR3 allows, with margin: joint speeds, torque rate, two-second
-episodes, and balls that bounce as their numbers say, dull to lively [design]. The robot begins earlier, so
-that a delay leaves it time."""
+episodes, and balls that bounce as their numbers say [design]. The robot begins earlier, so that a delay
+leaves it time."""
 
 PRESETS: dict[str, CatchingConfig] = {
     "released": CatchingConfig(),

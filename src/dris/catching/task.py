@@ -68,7 +68,7 @@ class CatchingTask(Task):
 
     def __init__(self, config: CatchingConfig | None = None):
         self.config = config = config or CatchingConfig()
-        self.domain = DOMAIN.shifted(restitution=config.restitution)
+        self.domain = DOMAIN
         self.noise_scale = (config.noise_position,) * 3 + (config.noise_velocity,) * 3
         self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
         self._drawing: Drawing | None = None

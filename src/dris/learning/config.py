@@ -187,6 +187,9 @@ class TrainConfig:
     """Observation noise in training, in multiples of the task's noise scale; the paper has none."""
     least_noise: float | None = None
     """Every episode's noise lies between this and `noise`, drawn evenly; None: it is `noise`."""
+    randomize: tuple[tuple[str, float, float], ...] = ()
+    """Ranges of domain parameters in training that differ from the task's: name, low, high. Evaluation keeps
+    the task's."""
     delay_s: tuple[float, float] = (0.0, 0.0)
     """Range of the time from observation to the moment its command acts, drawn per episode [s]."""
     belief: BeliefConfig = field(default_factory=lambda: BeliefConfig("none"))

@@ -141,7 +141,8 @@ class Trainer:
             share, config.instances, config.seed, self.rank * share, config.noise, config.least_noise,
             delay_s=config.delay_s,
         )  # fmt: skip
-        self.env = belief_env(self.task, world, belief=config.belief)
+        ranges = {name: (low, high) for name, low, high in config.randomize}
+        self.env = belief_env(self.task, world, self.task.domain.shifted(**ranges), config.belief)
         self.algorithm = self._ppo(self.policy.inputs(self.env.reset()), share)
         self._begin_from_another()
         self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean
