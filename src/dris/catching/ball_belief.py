@@ -38,6 +38,8 @@ class BallBeliefConfig:
     static_friction: tuple[float, float] = (0.0, 0.5)
     """Wider than in training, as things are [design]; dynamic friction is a share of it."""
     restitution: tuple[float, float] = (0.2, 0.9)
+    drag: tuple[float, float] = (0.0, 0.2)
+    """Deceleration in air over the square of the speed [1/m]: 0.13 for a ping-pong ball, 0.01 for rubber."""
     radius_sigma: float = 0.001
     """Deviation of the radius from what the eyes are told [m] [design]."""
     spin_sigma: float = 5.0
@@ -47,6 +49,12 @@ class BallBeliefConfig:
     [design]."""
     jitter_m: float = 0.0003
     """Added to positions at every sight, so that instances never become one [m] [design]."""
+    contact_s: float = 0.1
+    """For so long after a ball has touched the plate, sights tell of spin, friction and restitution; at other
+    times they do not, and what they seem to tell of them by chance would make the belief too sure [s]
+    [design]."""
+    restitution_walk: float = 0.03
+    """Deviation of restitution from one impact to the next: it depends on speed [design]."""
     gate: float = 30.0
     """A sight that surprises more is not of this ball, or the belief is wrong: it pulls nothing. In squared
     expected deviations, per component two in a picture [design]."""
@@ -55,12 +63,14 @@ class BallBeliefConfig:
         """Refuse what makes no belief."""
         if self.instances < 2:
             raise ValueError(f"a belief needs at least 2 instances to have a spread, got {self.instances}")
-        for name in ("radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "gate"):
+        positive = ("radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "contact_s", "restitution_walk")
+        for name in (*positive, "gate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
         for name, (low, high) in (
             ("static_friction", self.static_friction),
             ("restitution", self.restitution),
+            ("drag", self.drag),
         ):
             if not 0 <= low <= high <= 1:
                 raise ValueError(f"{name} must be a range in [0, 1], got ({low}, {high})")
@@ -188,6 +198,8 @@ class BallBelief:
         self._past = PlatePast()
         self.time_s: float | None = None
         self.refused = self.repaired = 0
+        self._touched_s = -math.inf
+        self._drag = np.zeros(self.config.instances)
 
     def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
         """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say."""
@@ -222,8 +234,9 @@ class BallBelief:
         balls.radius[0], balls.static_friction[0] = radius, friction
         balls.dynamic_friction[0] = draw.uniform(0.5, 1.0, count) * friction
         balls.restitution[0] = draw.uniform(*config.restitution, count)
-        balls.mode[0] = 0
-        self.time_s, self.refused = time_s, 0
+        balls.mode[0], balls.impacts[0] = 0, 0
+        self._drag = draw.uniform(*config.drag, count)
+        self.time_s, self.refused, self._touched_s = time_s, 0, -math.inf
 
     def see_state(self, time_s: float, observed: np.ndarray, deviation: np.ndarray) -> float:
         """Take in position and velocity [6] with deviations [6]; returns the surprise."""
@@ -281,6 +294,9 @@ class BallBelief:
     def _carry(self, balls: _Balls, start_s: float, end_s: float) -> None:
         count = math.ceil((end_s - start_s) / SUBSTEP_S - 1e-6)
         balls.advance(self._past.between(start_s, end_s, count + 1), end_s - start_s)
+        flying, velocity = balls.mode[0] == 0, balls.vel[0]
+        speed = np.linalg.norm(velocity, axis=1)
+        velocity *= (1.0 - flying * self._drag * speed * (end_s - start_s))[:, None]
 
     def _move_to(self, time_s: float) -> float:
         """Carry the balls on to a time; how much older it is than they are [s].
@@ -297,29 +313,37 @@ class BallBelief:
             )
         if elapsed <= 1e-6:
             return -elapsed
-        self._carry(self._balls, self.time_s, time_s)
-        walk = self.config.speed_walk * math.sqrt(elapsed)
-        flying = self._balls.mode[0] == 0
-        self._balls.vel[0, flying] += walk * self._generator.standard_normal((int(flying.sum()), 3))
+        balls, draw = self._balls, self._generator
+        before = balls.impacts[0].copy()
+        self._carry(balls, self.time_s, time_s)
+        balls.vel[0] += self.config.speed_walk * math.sqrt(elapsed) * draw.standard_normal(balls.vel[0].shape)
+        hit = balls.impacts[0] > before
+        balls.restitution[0, hit] += self.config.restitution_walk * draw.standard_normal(int(hit.sum()))
+        if hit.any() or (balls.mode[0] > 0).any():
+            self._touched_s = time_s
         self.time_s = time_s
         return 0.0
 
     def _pull(self, predicted: np.ndarray, observed: np.ndarray, deviation: np.ndarray, gate: float) -> float:
         """Pull the balls towards an observation, unless it surprises too much."""
         balls = self._balls
-        values = np.concatenate([part[0] for part in balls.parts()], axis=1).astype(np.float64)
+        values = np.concatenate([*(part[0] for part in balls.parts()), self._drag[:, None]], axis=1)
+        values = values.astype(np.float64)
         update = ensemble_update(values, predicted.astype(np.float64), observed, deviation)
         surprise = float(update.surprise)
         if surprise > gate:
             self.refused += 1
             return surprise
         self.refused = 0
-        values = update.values
-        values[:, :3] += self.config.jitter_m * self._generator.standard_normal((len(values), 3))
         assert self.time_s is not None
+        told = np.ones(14, dtype=bool)
+        told[6:13] = self.time_s - self._touched_s < self.config.contact_s
+        values[:, told] = update.values[:, told]
+        self._drag = values[:, 13].clip(*self.config.drag)
+        values[:, :3] += self.config.jitter_m * self._generator.standard_normal((len(values), 3))
         plate = self._past.between(self.time_s, self.time_s, 1)
         motion = PlateMotion(plate["pos"], plate["axes"][:, :, 2], plate["vel"], plate["omega"])
-        possible, changed = keep_possible(values, balls.mode[0] > 0, motion, self._half[0])
+        possible, changed = keep_possible(values[:, :13], balls.mode[0] > 0, motion, self._half[0])
         self.repaired += int(changed.sum())
         for part, value in zip(balls.parts(), np.split(possible, (3, 6, 9, 10, 11, 12), axis=1), strict=True):
             part[0] = value
