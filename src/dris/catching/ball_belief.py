@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import warp as wp
-from scipy.spatial.transform import Rotation
 
 from dris.belief.ensemble import ensemble_update
 from dris.catching.instances import PlateMotion, keep_possible
+from dris.catching.plate_past import KEPT_S, PlatePast
 from dris.core.constants import GRAVITY
 from dris.core.process import start_warp
 from dris.perception.triangulate import Bearing
@@ -24,8 +24,8 @@ from dris.sim.spheres import step_spheres
 
 SUBSTEP_S = 0.005
 """Longest step between the plate's samples [s]: that of training."""
-LONGEST_S = 0.3
-"""A belief is carried on at most so far; the plate's past is kept as long [s]."""
+LONGEST_S = KEPT_S
+"""A belief is carried on at most so far [s]."""
 OLDEST_S = 0.02
 """A sight older than the belief by more is refused; by less, balls are carried back on a line [s]."""
 
@@ -132,47 +132,6 @@ class _Balls:
         self._step.set_param_by_name("h", duration_s / (count - 1))
         self._step.set_param_by_name("substeps", count - 1)
         self._step.launch()
-
-
-class PlatePast:
-    """Where the plate was, as its joints say, and where it will be if it goes on as it does."""
-
-    def __init__(self) -> None:
-        self._rows = np.zeros((0, 8))  # time, position, quaternion
-
-    def add(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Take in a measured pose; one that is not later than the last is left out."""
-        quat = Rotation.from_matrix(rotation).as_quat()
-        if len(self._rows):
-            if time_s <= self._rows[-1, 0]:
-                return
-            quat *= np.sign(quat @ self._rows[-1, 4:]) or 1.0
-        keep = self._rows[self._rows[:, 0] > time_s - LONGEST_S - 0.1]
-        self._rows = np.vstack((keep, (time_s, *position, *quat)))
-
-    def between(self, start_s: float, end_s: float, count: int) -> dict[str, np.ndarray]:
-        """Poses and velocities at `count` times, evenly from start to end.
-
-        Raises:
-            ValueError: Nothing has been measured yet.
-        """
-        if not len(self._rows):
-            raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
-        rows, half = self._rows, 0.5 * SUBSTEP_S
-        if len(rows) > 1:
-            rate = (rows[-1] - rows[-2]) / (rows[-1, 0] - rows[-2, 0])
-            rows = np.vstack((rows, rows[-1] + LONGEST_S * rate))
-        times = np.linspace(start_s, end_s, count)
-        at = np.concatenate((times, times - half, times + half))
-        found = np.stack([np.interp(at, rows[:, 0], rows[:, k]) for k in range(1, 8)], axis=1)
-        now, before, after = found[:count], found[count : 2 * count], found[2 * count :]
-        turns = [Rotation.from_quat(part[:, 3:]) for part in (now, before, after)]
-        omega = (turns[2] * turns[1].inv()).as_rotvec() / SUBSTEP_S
-        velocity = (after[:, :3] - before[:, :3]) / SUBSTEP_S
-        return {
-            "pos": now[:, :3], "quat": turns[0].as_quat(), "vel": velocity, "omega": omega,
-            "axes": turns[0].as_matrix(),
-        }  # fmt: skip
 
 
 class BallBelief:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:  # ranges alone need no torch, and a control path imports them
+    import torch
 
-from dris.core.rng import KeyedRng
+    from dris.core.rng import KeyedRng
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,14 @@ class Domain(Mapping[str, Range]):
             others: Ranges of all instances but the first, if they have their own.
         """
         share = rng.uniform(instances, len(self))
-        if others is None:
-            return self._at(share)
-        return torch.cat((self._at(share[:, :1]), others._at(share[:, 1:])), dim=1)
+        found = self._at(share)
+        if others is not None:
+            found[:, 1:] = others._at(share[:, 1:])
+        return found
 
     def _at(self, share: torch.Tensor) -> torch.Tensor:
         """Values [..., P] at shares of the ranges."""
-        low = torch.tensor([r.low for r in self.values()])
-        high = torch.tensor([r.high for r in self.values()])
+        low, high = (share.new_tensor([getattr(r, end) for r in self.values()]) for end in ("low", "high"))
         return low + (high - low) * share
 
     def column(self, parameters: torch.Tensor, name: str) -> torch.Tensor:

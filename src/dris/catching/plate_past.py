@@ -1,0 +1,84 @@
+"""Where the plate was, is and will be, from measured joints: poses and velocities at any time of late."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+KEPT_S = 0.3
+"""So long a past is kept, and so far the plate is carried on [s]."""
+
+
+class PlatePast:
+    """Where the plate was, as its joints say, and where it will be if it goes on as it does."""
+
+    def __init__(self) -> None:
+        self._rows = np.zeros((0, 14))  # time, position, quaternion, velocity, angular velocity
+
+    def add(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
+        """Take in a measured pose; one that is not later than the last is left out."""
+        row = np.concatenate(((time_s,), position, Rotation.from_matrix(rotation).as_quat(), np.zeros(6)))
+        rows = self._rows[:-1]  # without what lies ahead
+        if len(rows):
+            last = rows[-1]
+            if time_s <= last[0]:
+                return
+            if row[4:8] @ last[4:8] < 0:
+                row[4:8] *= -1.0
+            # A difference is the velocity of its middle; the plate is taken to speed up evenly.
+            rate = _rate(last, row)
+            row[8:] = rate
+            if len(rows) > 1:
+                share = (last[0] - rows[-2, 0]) / (time_s - rows[-2, 0])
+                last[8:] = share * rate + (1 - share) * _rate(rows[-2], last)
+        rows = np.vstack((rows[rows[:, 0] > time_s - KEPT_S - 0.1], row))
+        ahead = row.copy()
+        ahead[0] += KEPT_S
+        ahead[1:4] += KEPT_S * row[8:11]
+        ahead[4:8] += 0.5 * KEPT_S * _turned(row[11:], row[4:8])
+        self._rows = np.vstack((rows, ahead))
+
+    def between(self, start_s: float, end_s: float, count: int) -> dict[str, np.ndarray]:
+        """Poses and velocities at `count` times, evenly from start to end.
+
+        Raises:
+            ValueError: Nothing has been measured yet.
+        """
+        rows = self._rows
+        if not len(rows):
+            raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
+        times = np.linspace(start_s, end_s, count)
+        index = np.searchsorted(rows[:, 0], times).clip(1, len(rows) - 1)
+        before, after = rows[index - 1], rows[index]
+        share = ((times - before[:, 0]) / (after[:, 0] - before[:, 0])).clip(0.0, 1.0)[:, None]
+        found = (1 - share) * before + share * after
+        quat = found[:, 4:8] / np.linalg.norm(found[:, 4:8], axis=1, keepdims=True)
+        return {
+            "pos": found[:, 1:4], "quat": quat, "vel": found[:, 8:11], "omega": found[:, 11:],
+            "axes": _matrices(quat),
+        }  # fmt: skip
+
+
+def _rate(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Velocity and angular velocity [6] between two poses (time, position, quaternion) a moment apart."""
+    elapsed = after[0] - before[0]
+    # The vector part of q' q*, for quaternions (x, y, z, w).
+    turn = before[7] * after[4:7] - after[7] * before[4:7] - np.cross(after[4:7], before[4:7])
+    return np.concatenate(((after[1:4] - before[1:4]) / elapsed, 2.0 * turn / elapsed))
+
+
+def _turned(omega: np.ndarray, quat: np.ndarray) -> np.ndarray:
+    """(omega, 0) q: twice the rate of a quaternion [4] that turns with an angular velocity [3]."""
+    vector = quat[3] * omega + np.cross(omega, quat[:3])
+    return np.append(vector, -omega @ quat[:3])
+
+
+def _matrices(quat: np.ndarray) -> np.ndarray:
+    """Rotations [n, 3, 3] of unit quaternions [n, 4]."""
+    x, y, z, w = quat.T
+    rows = (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+    return np.moveaxis(np.array(rows), -1, 0)

@@ -1,0 +1,180 @@
+"""The belief beside one robot, against closed forms: flights, bounces, a plate that moves, what it refuses."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from dris.catching.ball_belief import BallBelief, BallBeliefConfig, PlatePast
+from dris.perception.camera import laboratory_rig
+from dris.perception.triangulate import sight_through
+
+G = 9.81
+HALF = (0.12, 0.12, 0.005)
+SIGMA = np.array([0.005] * 3 + [0.2] * 3)
+
+
+def bounce(time_s, restitution=0.6, radius=0.03):
+    """Position and velocity of a ball that falls from 1 m onto a level plate at rest, and bounces once."""
+    height, down = 1.0, -1.0
+    impact_s = (down + math.sqrt(down**2 + 2 * G * (height - radius))) / G
+    if time_s < impact_s:
+        return np.array(
+            [0.2 * time_s, 0, height + down * time_s - G * time_s**2 / 2, 0.2, 0, down - G * time_s]
+        )
+    up, tau = -restitution * (down - G * impact_s), time_s - impact_s
+    return np.array([0.2 * time_s, 0, radius + up * tau - G * tau**2 / 2, 0.2, 0, up - G * tau])
+
+
+def believing(seed=0, until_s=0.0, **values):
+    """A belief over a level plate at rest in the origin, which has been measured for a while."""
+    belief = BallBelief(HALF, BallBeliefConfig(**values), seed)
+    for k in range(round(until_s / 0.005) + 1):
+        belief.track_plate(0.005 * k, np.zeros(3), np.eye(3))
+    return belief
+
+
+def followed(end_s, seed=0, **values):
+    """A belief that has seen noisy states of a falling and bouncing ball, 160 a second."""
+    belief, draw = believing(seed, **values), np.random.default_rng(seed)
+    belief.begin(0.0, bounce(0.0), np.diag(SIGMA**2), 0.03)
+    for k in range(1, round(160 * end_s) + 1):
+        time_s = k / 160
+        for step in range(3):
+            belief.track_plate(time_s - 0.0021 * (2 - step), np.zeros(3), np.eye(3))
+        belief.see_state(time_s, bounce(time_s) + SIGMA * draw.standard_normal(6), SIGMA)
+    return belief
+
+
+def test_it_follows_a_ball_through_a_bounce_and_learns_its_restitution():
+    belief = followed(0.6)
+    mean, deviation = belief.at(0.61)
+    error = mean - bounce(0.61)
+    assert np.abs(error[:3]).max() < 0.01 and np.abs(error[3:]).max() < 0.2
+    assert (np.abs(error) < 4 * deviation).all()
+    restitution = belief._balls.restitution[0]
+    # A velocity to 0.2 m/s after an impact at 4.5 m/s, seen about twenty times: 0.01, and its own walk of 0.03.
+    assert restitution.mean() == pytest.approx(0.6, abs=0.05) and restitution.std() < 0.06
+
+
+def test_what_no_sight_tells_of_stays_as_uncertain_as_it_was():
+    """Before an impact, restitution, friction and spin keep the spread that they were drawn with."""
+    belief, fresh = followed(0.3), believing()
+    fresh.begin(0.0, bounce(0.0), np.diag(SIGMA**2), 0.03)
+    for name in ("restitution", "static_friction", "spin"):
+        assert np.array_equal(getattr(belief._balls, name), getattr(fresh._balls, name))
+
+
+def test_looking_ahead_is_free_fall_and_changes_nothing():
+    belief = believing(until_s=0.2, drag=(0.0, 0.0))
+    belief.begin(0.0, bounce(0.0), np.zeros((6, 6)), 0.03)
+    for time_s in (0.05, 0.2, 0.05):
+        np.testing.assert_allclose(belief.at(time_s)[0], bounce(time_s), atol=2e-6)
+    assert belief.time_s == 0.0
+
+
+def test_air_slows_a_ball_as_its_drag_says():
+    belief = believing(until_s=0.2, drag=(0.1, 0.1))
+    belief.begin(0.0, np.array([0, 0, 5.0, 10.0, 0, 0]), np.zeros((6, 6)), 0.03)
+    # v' = -c v^2 along a level path: v = v0 / (1 + c v0 t), 10 / 1.1 after 0.1 s; falling adds a little.
+    assert belief.at(0.1)[0][3] == pytest.approx(10 / 1.1, abs=0.1)
+
+
+def test_a_camera_s_sight_pulls_across_its_ray_and_not_along_it():
+    camera = laboratory_rig()[0]
+    truth = np.array([0.69, 0.05, 0.9])
+    belief = believing(until_s=0.1, instances=200)
+    belief.begin(
+        0.0, np.append(truth + (0.02, -0.01, 0.015), (0, 0, 0)), np.diag([4e-4] * 3 + [1e-6] * 3), 0.03
+    )
+    point = camera.to_camera(truth)
+    sight = sight_through(0.0, 0, camera, (point[0] / point[2], point[1] / point[2]), 0.03)
+    before = belief.at(0.0)
+    surprise = belief.see(sight, 0.5)
+    mean, deviation = belief.at(0.0)
+    off = np.linalg.norm(sight.error_px(mean[:3]))
+    assert off < 0.5 < np.linalg.norm(sight.error_px(before[0][:3])) and surprise < 30
+    # Exact sights halve anomalies across the ray (a deterministic ensemble's), and leave those along it.
+    ray, spread = truth - camera.position_in_base, np.cov(belief._balls.pos[0].T)
+    ray /= np.linalg.norm(ray)
+    assert ray @ spread @ ray / np.linalg.eigvalsh(spread)[:2].mean() == pytest.approx(4.0, rel=0.3)
+    assert (deviation[:3] > 0).all()
+
+
+def test_a_sight_of_something_else_pulls_nothing_and_is_counted():
+    belief = believing(until_s=0.1)
+    belief.begin(0.0, bounce(0.0), np.diag(SIGMA**2), 0.03)
+    before = belief.at(0.02)[0]
+    assert belief.see_state(0.01, bounce(0.01) + 1.0, SIGMA) > 90 and belief.refused == 1
+    np.testing.assert_allclose(belief.at(0.02)[0], before, atol=0.05)
+    belief.see_state(0.015, bounce(0.015), SIGMA)
+    assert belief.refused == 0
+
+
+def test_the_plate_s_past_is_that_of_a_plate_that_swings():
+    """Position, orientation and both velocities of a plate that moves on a circle and turns, at any time."""
+    past = PlatePast()
+
+    def pose(t):
+        turn = Rotation.from_rotvec((0.2 * np.sin(4 * t), 0, 0.3 * t))
+        return np.array([0.1 * np.cos(5 * t), 0.1 * np.sin(5 * t), 0.0]), turn
+
+    for k in range(60):
+        position, turn = pose(0.005 * k)
+        past.add(0.005 * k, position, turn.as_matrix())
+    found = past.between(0.1, 0.2, 9)
+    for k, t in enumerate(np.linspace(0.1, 0.2, 9)):
+        position, turn = pose(t)
+        np.testing.assert_allclose(found["pos"][k], position, atol=1e-5)
+        np.testing.assert_allclose(found["axes"][k], turn.as_matrix(), atol=1e-5)
+        np.testing.assert_allclose(
+            Rotation.from_quat(found["quat"][k]).as_matrix(), turn.as_matrix(), atol=1e-5
+        )
+        np.testing.assert_allclose(
+            found["vel"][k], 0.5 * np.array([-np.sin(5 * t), np.cos(5 * t), 0]), atol=1e-3
+        )
+        omega = (pose(t + 1e-4)[1] * pose(t - 1e-4)[1].inv()).as_rotvec() / 2e-4
+        np.testing.assert_allclose(found["omega"][k], omega, atol=2e-3)
+    ahead = past.between(0.295, 0.315, 2)  # a little further than was measured: it goes on as it does
+    np.testing.assert_allclose(ahead["pos"][1], pose(0.315)[0], atol=1e-3)
+
+
+def test_the_same_seed_gives_the_same_belief():
+    one, two, other = (followed(0.2, seed).at(0.2)[0] for seed in (3, 3, 4))
+    assert np.array_equal(one, two) and not np.array_equal(one, other)
+
+
+def test_what_makes_no_sense_is_refused_and_the_belief_unharmed():
+    belief = believing(until_s=0.1)
+    with pytest.raises(ValueError, match="no ball yet: call begin"):
+        belief.at(0.0)
+    with pytest.raises(ValueError, match="no negative eigenvalue, got -1"):
+        belief.begin(0.0, bounce(0.0), -np.eye(6), 0.03)
+    with pytest.raises(ValueError, match="begins at finite numbers"):
+        belief.begin(0.0, np.full(6, np.nan), np.eye(6), 0.03)
+    belief.begin(0.05, bounce(0.05), np.diag(SIGMA**2), 0.03)
+    before = belief.at(0.06)[0]
+    with pytest.raises(ValueError, match=r"a sight of 0.0100 s is more than 0.02 s older than the belief"):
+        belief.see_state(0.01, bounce(0.01), SIGMA)
+    with pytest.raises(ValueError, match=r"carried on by at most 0.3 s, to 0.350 s, got 1.0: begin anew"):
+        belief.at(1.0)
+    with pytest.raises(ValueError, match=r"an observation has shape \(6,\), got \(5,\)"):
+        belief.see_state(0.05, np.zeros(5), SIGMA)
+    with pytest.raises(ValueError, match="an observation is not finite"):
+        belief.see_state(0.05, np.full(6, np.inf), SIGMA)
+    with pytest.raises(ValueError, match="deviations must be positive"):
+        belief.see_state(0.05, bounce(0.05), -SIGMA)
+    assert np.array_equal(belief.at(0.06)[0], before)
+    for name, value in (("instances", 1), ("gate", 0.0), ("restitution", (0.9, 0.2))):
+        with pytest.raises(ValueError, match="at least 2 instances|gate must be|restitution must be"):
+            BallBeliefConfig(**{name: value})
+    with pytest.raises(ValueError, match="has not been measured yet"):
+        PlatePast().between(0.0, 0.1, 3)
+
+
+def test_it_needs_no_torch():
+    code = "import sys, dris.catching.ball_belief, dris.catching.loop; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
