@@ -213,6 +213,7 @@ def play(
     instances: int = 50,
     seed: int = 3,
     noise: float = 0.0,
+    belief: Update | None = None,
     task: str | None = None,
     out: Path = Path("runs/play"),
 ) -> int:
@@ -224,6 +225,8 @@ def play(
         instances: Of the set, all visible.
         seed: Which start.
         noise: Observation noise in multiples of the task's noise scale.
+        belief: What stands between what is seen and the policy; by default what it was trained with. With
+            one, the instances are the real one and the belief's.
         task: Where the policy's task is now, if not where its file says; whose baseline, too.
         out: Folder for the files.
     """
@@ -233,6 +236,7 @@ def play(
     from dris.core.process import draw_without_screen
 
     draw_without_screen()
+    from dris.belief.config import BELIEFS
     from dris.core.env import EnvConfig
     from dris.evaluation.registry import find_policy, policy_file
     from dris.learning.load import load_policy_for
@@ -243,11 +247,15 @@ def play(
         handle = replace(handle, task_config=handle.task.preset(preset))
         if policy not in handle.task.baselines():
             load_policy_for(policy_file(policy), handle.make_task())  # refuses what it was not trained for
+    believed = handle.belief if belief is None else BELIEFS[belief]
+    handle = replace(handle, belief=replace(believed, instances=max(2, instances)))
+    shown = "" if believed.update == "none" else f", belief {believed.update}"
     attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
     name = Path(policy).name.removesuffix(".safetensors")
-    title = f"{name}{f', preset {preset}' if preset else ''}, N = {instances}, seed {seed}"
-    files = save(attempt, title, out, f"{name}-{f'{preset}-' if preset else ''}n{instances}-{seed}")
-    print(f"{title}: {attempt.success:.0%} of the set succeeded, mean reward {attempt.reward:.2f} a step")
+    title = f"{name}{f', preset {preset}' if preset else ''}{shown}, N = {instances}, seed {seed}"
+    parts = [name, preset, believed.update if shown else "", f"n{instances}", str(seed)]
+    files = save(attempt, title, out, "-".join(part for part in parts if part))
+    print(f"{title}: success {attempt.success:.0%} {attempt.what}, mean reward {attempt.reward:.2f} a step")
     for file in files:
         print(f"{'picture' if file.suffix == '.png' else 'video':<8} {file}")
     return 0

@@ -200,27 +200,35 @@ def a_step_can_be_cut(make: MakeTask) -> None:
 
 
 def a_belief_can_write_instances(make: MakeTask) -> str | None:
-    """Writing back what was read changes nothing; in another order it gives the instances in that order."""
+    """Writing back what was read changes nothing; gathered in another order, instances have that order."""
     if type(make()).read_instances is Task.read_instances:
         return "the task does not offer it: no belief can be put before its policies"
     sets, instances, order = 2, 5, torch.tensor([3, 0, 4, 1, 2])
     ends = []
-    for index in (None, torch.arange(instances), order):
+    for way in ("untouched", "written", "gathered"):
         task = make()
         env = Env(task, EnvConfig(sets=sets, instances=instances, seed=7))
         env.reset()
         for step, action in enumerate(actions(task, sets)[:6]):
-            if step == 3 and index is not None:
-                task.write_instances(task.read_instances()[:, index])
+            if step == 3 and way == "written":
+                task.write_instances(task.read_instances())
+            if step == 3 and way == "gathered":
+                task.gather_instances(order.expand(sets, instances))
             env.step(action)
         ends.append(task.states())
     scale = torch.tensor(task.noise_scale)
     untouched, same, permuted = (end / scale for end in ends)
     off = (same - untouched).abs().max(), (permuted - untouched[:, order]).abs().max()
     require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
-    require(off[1] < 0.05, f"written in another order, instances differ by {off[1]:.3g} noise deviations")
+    require(off[1] < 0.05, f"gathered in another order, instances differ by {off[1]:.3g} noise deviations")
     wished = task.states() + 0.1 * scale
     task.place_states(wished[:, 1:], first=1)
+    if type(task).save_state is not Task.save_state:
+        before, saved = task.states(), task.save_state()
+        task.advance(task.initial_command(), task.step_s)
+        task.restore_state(saved)
+        require(torch.equal(task.states(), before), "restore_state does not bring back what save_state saved")
+        task.place_states(wished[:, 1:], first=1)
     missed = ((task.states() - wished)[:, 1:] / scale).abs().median()
     require(missed < 0.05, f"place_states puts instances {missed:.3g} noise deviations from where it should")
     return None

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from dris.core.env import Env, EnvConfig, Observation
+from dris.belief.env import belief_env
+from dris.core.env import EnvConfig, Observation
 from dris.core.rollout import rollout
 from dris.core.task import Task
 from dris.core.validation import check_extra
@@ -44,13 +45,15 @@ class Attempt:
     reward: float
     """Mean per step."""
     success: float
-    """Share of the set at the end."""
+    """Share of the set at the end; with a belief, that of the real one."""
+    what: str = "of the set"
+    """Whose success it is."""
 
 
 def record(policy: PolicyHandle, config: EnvConfig) -> Attempt:
     """Run one episode and keep what its first set looked like."""
     task = policy.make_task()
-    env = Env(task, config)
+    env = belief_env(task, config, belief=policy.belief)
     frames: list[np.ndarray] = []
     frame_s = _frame_s(task)
     elapsed_s = 0.0
@@ -79,8 +82,9 @@ def record(policy: PolicyHandle, config: EnvConfig) -> Attempt:
         if bool(transition.step.done[0]):
             break
     return Attempt(
-        frames, frame_s, np.array(states), task.state_names, task.step_s, float(np.mean(rewards)), success
-    )
+        frames, frame_s, np.array(states), task.state_names, task.step_s, float(np.mean(rewards)), success,
+        "of the set" if policy.belief.update == "none" else "of the real one",
+    )  # fmt: skip
 
 
 def _frame_s(task: Task) -> float:
@@ -105,7 +109,7 @@ def save(attempt: Attempt, title: str, folder: Path, name: str) -> list[Path]:
         caption(frame, f"{title}   t = {k * attempt.frame_s:4.2f} s")
         for k, frame in enumerate(attempt.frames)
     ]
-    frames[-1] = caption(attempt.frames[-1], f"{title}   {attempt.success:.0%} of the set succeeded")
+    frames[-1] = caption(attempt.frames[-1], f"{title}   success {attempt.success:.0%} {attempt.what}")
     fps = max(1, round(1 / attempt.frame_s / SLOWER))
     video = folder / f"{name}.mp4"
     imageio.mimwrite(video, frames + frames[-1:] * fps, fps=fps, macro_block_size=1, quality=7)
@@ -127,6 +131,6 @@ def _plot(attempt: Attempt, title: str, file: Path) -> None:
     for k, panel in enumerate(panels):
         panel.plot(times, attempt.states[..., k], color="#3366cc", alpha=0.4, linewidth=1)
         panel.set_ylabel(names[k])
-    panels[0].set_title(f"{title}: {attempt.success:.0%} of the set succeeded")
+    panels[0].set_title(f"{title}: success {attempt.success:.0%} {attempt.what}")
     panels[-1].set_xlabel("time [s]")
     figure.savefig(file, dpi=100)
