@@ -103,6 +103,12 @@ class CraneTask(Task):
         self.state[:, first:] = states
         return torch.zeros(states.shape[:2], dtype=torch.bool)
 
+    def save_state(self) -> torch.Tensor:
+        return self.state.clone()
+
+    def restore_state(self, saved: torch.Tensor) -> None:
+        self.state = saved
+
     def _load(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Horizontal position and velocity of the load [B, N]."""
         x, v, angle, rate = self.state.unbind(dim=-1)

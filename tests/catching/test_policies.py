@@ -8,7 +8,7 @@ import pytest
 
 from dris.catching.settings import ROBOT, CatchingConfig
 from dris.catching.task import CatchingTask
-from dris.core.typed import to_plain
+from dris.core.typed import to_plain, with_defaults
 from dris.evaluation.registry import policy_file
 from dris.evaluation.scores import evaluate
 from dris.learning.checkpoint import CheckpointError, load_checkpoint
@@ -23,11 +23,11 @@ RESULTS = Path(__file__).parents[2] / "results" / "policies"
 def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
-    config = load_checkpoint(file, "policy").config
+    made = TrainConfig(task="dris.catching.task:CatchingTask", task_config=CatchingConfig())
+    config = with_defaults(load_checkpoint(file, "policy").config, made)  # of values newer than the file
     instances = {"e2e": 1, "dris-robot": 10}.get(name) or int(name.removeprefix("dris-"))
     encoder = "learned" if name == "e2e" else "frozen"
     assert (config["instances"], config["policy"]["encoder"]) == (instances, encoder)
-    made = TrainConfig(task="dris.catching.task:CatchingTask", task_config=CatchingConfig())
     if name == "dris-robot":
         made = replace(made, task_config=ROBOT, iterations=400, ppo=LITERAL_PPO)
     recipe = to_plain(made)

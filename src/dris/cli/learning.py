@@ -24,7 +24,8 @@ PRESETS = """Presets of catching:
 released (default): the environment behind the paper's figures;
 paper: its text taken literally;
 exact: that, with balls that bounce and rub as their numbers say;
-robot: the text as a real FR3 allows it."""
+robot: the text as a real FR3 allows it;
+fr3: the released environment as a real FR3 allows it."""
 """In words, since asking the task would take seconds; a test compares."""
 Preset = Annotated[str, tyro.conf.arg(metavar="NAME", help=f"Variant of the task. {PRESETS}")]
 Policies = Annotated[
