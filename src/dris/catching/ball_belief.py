@@ -128,7 +128,7 @@ class _Balls:
         count = len(plate["pos"])
         for name, values in plate.items():
             self.plate[name][0, :count] = values
-        self._travel[0] = np.linalg.norm(np.diff(plate["pos"], axis=0), axis=1).sum() + 0.01
+        self._travel[0] = np.abs(np.diff(plate["pos"], axis=0)).sum() + 0.01  # a bound is enough
         self._step.set_param_by_name("h", duration_s / (count - 1))
         self._step.set_param_by_name("substeps", count - 1)
         self._step.launch()
@@ -159,6 +159,7 @@ class BallBelief:
         self.refused = self.repaired = 0
         self._touched_s = -math.inf
         self._drag = np.zeros(self.config.instances)
+        self._plate: dict[str, np.ndarray] = {}  # where it was when the balls were last carried on
 
     def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
         """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say."""
@@ -195,7 +196,7 @@ class BallBelief:
         balls.restitution[0] = draw.uniform(*config.restitution, count)
         balls.mode[0], balls.impacts[0] = 0, 0
         self._drag = draw.uniform(*config.drag, count)
-        self.time_s, self.refused, self._touched_s = time_s, 0, -math.inf
+        self.time_s, self.refused, self._touched_s, self._plate = time_s, 0, -math.inf, {}
 
     def see_state(self, time_s: float, observed: np.ndarray, deviation: np.ndarray) -> float:
         """Take in position and velocity [6] with deviations [6]; returns the surprise."""
@@ -252,9 +253,12 @@ class BallBelief:
 
     def _carry(self, balls: _Balls, start_s: float, end_s: float) -> None:
         count = math.ceil((end_s - start_s) / SUBSTEP_S - 1e-6)
-        balls.advance(self._past.between(start_s, end_s, count + 1), end_s - start_s)
+        plate = self._past.between(start_s, end_s, count + 1)
+        balls.advance(plate, end_s - start_s)
+        if balls is self._balls:
+            self._plate = {name: values[-1:] for name, values in plate.items()}
         flying, velocity = balls.mode[0] == 0, balls.vel[0]
-        speed = np.linalg.norm(velocity, axis=1)
+        speed = np.sqrt(np.einsum("ij,ij->i", velocity, velocity))
         velocity *= (1.0 - flying * self._drag * speed * (end_s - start_s))[:, None]
 
     def _move_to(self, time_s: float) -> float:
@@ -300,7 +304,7 @@ class BallBelief:
         values[:, told] = update.values[:, told]
         self._drag = values[:, 13].clip(*self.config.drag)
         values[:, :3] += self.config.jitter_m * self._generator.standard_normal((len(values), 3))
-        plate = self._past.between(self.time_s, self.time_s, 1)
+        plate = self._plate or self._past.between(self.time_s, self.time_s, 1)
         motion = PlateMotion(plate["pos"], plate["axes"][:, :, 2], plate["vel"], plate["omega"])
         possible, changed = keep_possible(values[:, :13], balls.mode[0] > 0, motion, self._half[0])
         self.repaired += int(changed.sum())

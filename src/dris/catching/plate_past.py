@@ -47,12 +47,13 @@ class PlatePast:
         rows = self._rows
         if not len(rows):
             raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
-        times = np.linspace(start_s, end_s, count)
+        times = start_s + np.arange(count) * ((end_s - start_s) / max(count - 1, 1))
         index = np.searchsorted(rows[:, 0], times).clip(1, len(rows) - 1)
         before, after = rows[index - 1], rows[index]
         share = ((times - before[:, 0]) / (after[:, 0] - before[:, 0])).clip(0.0, 1.0)[:, None]
         found = (1 - share) * before + share * after
-        quat = found[:, 4:8] / np.linalg.norm(found[:, 4:8], axis=1, keepdims=True)
+        quat = found[:, 4:8]
+        quat /= np.sqrt(np.einsum("ij,ij->i", quat, quat))[:, None]
         return {
             "pos": found[:, 1:4], "quat": quat, "vel": found[:, 8:11], "omega": found[:, 11:],
             "axes": _matrices(quat),
@@ -76,9 +77,20 @@ def _turned(omega: np.ndarray, quat: np.ndarray) -> np.ndarray:
 def _matrices(quat: np.ndarray) -> np.ndarray:
     """Rotations [n, 3, 3] of unit quaternions [n, 4]."""
     x, y, z, w = quat.T
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    found = np.empty((len(quat), 3, 3))
+    found[:, 0, 0], found[:, 0, 1], found[:, 0, 2] = (
+        1 - 2 * (y * y + z * z),
+        2 * (x * y - w * z),
+        2 * (x * z + w * y),
     )
-    return np.moveaxis(np.array(rows), -1, 0)
+    found[:, 1, 0], found[:, 1, 1], found[:, 1, 2] = (
+        2 * (x * y + w * z),
+        1 - 2 * (x * x + z * z),
+        2 * (y * z - w * x),
+    )
+    found[:, 2, 0], found[:, 2, 1], found[:, 2, 2] = (
+        2 * (x * z - w * y),
+        2 * (y * z + w * x),
+        1 - 2 * (x * x + y * y),
+    )
+    return found

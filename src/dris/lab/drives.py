@@ -31,8 +31,8 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     rate-limit: FCI's limit of 1000 Nm/s as well, with the gains of the training.
     fitted-gains: that limit, with gains fitted to the training world's answer, as the paper did. The fit is
     of the stiff gains of preset `paper` and serves policies that were trained with these; any other policy
-    keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it (preset
-    `released`), and then runs inside `SPEED_SHARE` and `GOVERNOR`.
+    keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it (presets
+    `released` and `fr3`), and then runs inside `SPEED_SHARE` or its own share, and `GOVERNOR`.
 
     Raises:
         ValueError: There is none; the message lists those there are.
@@ -53,7 +53,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     fitted = (task.stiffness, task.damping, task.torque_rate) == (TEXT.stiffness, TEXT.damping, None)
     if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
-    if name == "fitted-gains" and task.torque_rate is None:
+    if name == "fitted-gains" and (task.torque_rate is None or task.start == "arrival"):
         return replace(own, joint_speed=task.joint_speed or SPEED_SHARE, governor=GOVERNOR)
     if name in ("rate-limit", "fitted-gains"):
         return own
