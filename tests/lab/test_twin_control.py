@@ -186,6 +186,22 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
         drive("magic")
 
 
+def test_a_governed_drive_never_asks_for_more_than_fci_accepts():
+    """Also where C + g of a fast arm change faster than what the governor leaves them."""
+    chosen = drive("fitted-gains", PRESETS["fr3"])
+    assert (chosen.governor, chosen.joint_speed) == (0.9, 0.65)
+    home, largest = np.array(PRESETS["fr3"].home), {}
+    for governor in (0.9, None):
+        twin = Twin(replace(chosen, governor=governor))
+        twin.reset(BALLS["foam"], Drop(1.5, offset=(0.5, 0.5)), 0)
+        for k in range(12):
+            twin.set_reference(home + 0.4 * (-1) ** k * np.array([0, 1, 0, -1, 0, 1, 0]))
+            twin.advance(40)
+        largest[governor] = float(twin.largest_rate.max())
+    assert largest[0.9] <= 990.0 + 1e-6 and twin.limited_ticks > 0
+    assert largest[None] > 2000.0
+
+
 def test_on_the_trainings_throws_an_ideal_robot_catches_in_both_worlds():
     result = compare.evaluate_in_twin(find_policy("dris-robot"), Condition(), episodes=12)
     training = result.training.success["success"].bool().tolist()

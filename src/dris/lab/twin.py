@@ -26,6 +26,8 @@ TICK_S = 0.001
 """The robot's control cycle [s]."""
 FCI_TORQUE_RATE = 1000.0
 """Largest change of torque that FCI accepts [Nm/s]."""
+LARGEST_RATE_SHARE = 0.99
+"""Of it that a governed drive asks for at most."""
 WINDOW = 176
 """Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
@@ -253,7 +255,9 @@ class Twin:
         step, most = share * FCI_TORQUE_RATE * TICK_S, share * self._torque_limit
         inside = np.clip(wished, -most, most) - bias
         self._servo = np.clip(inside, self._servo - step, self._servo + step)
-        return self._servo + bias
+        # C + g of a fast arm can change faster than the rest allows: then their sum is held back.
+        most_change = LARGEST_RATE_SHARE * FCI_TORQUE_RATE * TICK_S
+        return np.clip(self._servo + bias, self.torque - most_change, self.torque + most_change)
 
     def state(self) -> State:
         """The truth, now."""
