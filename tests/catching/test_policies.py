@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dris.catching.settings import ROBOT, CatchingConfig
+from dris.belief.config import BeliefConfig
+from dris.catching.settings import FR3, ROBOT, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.typed import to_plain, with_defaults
-from dris.evaluation.registry import policy_file
+from dris.evaluation.registry import find_policy, policy_file
 from dris.evaluation.scores import evaluate
 from dris.learning.checkpoint import CheckpointError, load_checkpoint
 from dris.learning.config import LITERAL_PPO, TrainConfig
@@ -19,7 +20,15 @@ SHIPPED = CatchingTask.policies()
 RESULTS = Path(__file__).parents[2] / "results" / "policies"
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+def test_the_policy_for_a_robot_carries_limits_and_belief():
+    file = policy_file("belief-robot")
+    assert file.stat().st_size < 2_000_000
+    config = load_checkpoint(file, "policy").config
+    assert config["task_config"] == to_plain(FR3) and config["policy"]["encoder"] == "learned"
+    assert find_policy("belief-robot").belief == BeliefConfig(prior=(("restitution", 0.3, 0.85),))
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name != "belief-robot"])
 def test_a_shipped_policy_says_how_it_was_made(name):
     file = policy_file(name)
     assert file.stat().st_size < 2_000_000
@@ -49,10 +58,14 @@ def test_a_shipped_policy_says_how_it_was_made(name):
 
 @pytest.mark.parametrize(
     ("name", "condition"),
-    [("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean"), ("dris-robot", "clean")],
+    [
+        *(("e2e", "clean"), ("dris-10", "noise-2"), ("dris-200", "clean"), ("dris-robot", "clean")),
+        ("belief-robot", "noise-4"),
+    ],
 )
 def test_a_shipped_policy_does_what_is_written_of_it(name, condition):
-    rows = [row for file in RESULTS.glob("*.json") for row in json.loads(file.read_text())]
+    files = (*RESULTS.glob("*.json"), RESULTS.parent / "belief" / "belief-robot.json")
+    rows = [row for file in files for row in json.loads(file.read_text())]
     written = next(r for r in rows if (r["policy"], r["condition"]) == (name, condition))
     score = evaluate(name, condition, 1000, seed=4321)
     # Other throws than those written of: four standard errors of the difference.

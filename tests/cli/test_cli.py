@@ -77,9 +77,9 @@ def test_the_help_names_the_presets_that_there_are():
     named = re.findall(r"^(\w+)(?: \((\w+)\))?:", PRESETS.partition("\n")[2], flags=re.M)
     assert named == [(name, "default" if name == "released" else "") for name in CatchingTask.presets]
     assert CatchingTask.presets["released"] == CatchingTask.Config()
-    robot = find_policies(("dris-robot", "e2e", "dris-10", "dris-50", "dris-200"))
-    assert [one.task_config == CatchingTask.presets["robot"] for one in robot] == [True, *[False] * 4]
-    assert all(one.task_config == CatchingTask.Config() for one in robot[1:])
+    presets = {"dris-robot": "robot", "belief-robot": "fr3"}
+    for name in CatchingTask.policies():
+        assert find_policies((name,))[0].task_config == CatchingTask.preset(presets.get(name, "released"))
 
 
 def test_check_takes_a_preset(tmp_path, capsys):

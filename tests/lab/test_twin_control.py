@@ -189,7 +189,7 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
 def test_a_governed_drive_never_asks_for_more_than_fci_accepts():
     """Also where C + g of a fast arm change faster than what the governor leaves them."""
     chosen = drive("fitted-gains", PRESETS["fr3"])
-    assert (chosen.governor, chosen.joint_speed) == (0.9, 0.55)
+    assert (chosen.governor, chosen.joint_speed) == (0.9, 0.5)
     home, largest = np.array(PRESETS["fr3"].home), {}
     for governor in (0.9, None):
         twin = Twin(replace(chosen, governor=governor))

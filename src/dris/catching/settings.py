@@ -190,7 +190,7 @@ FR3 = CatchingConfig(
     # Stiffer than released: lively balls must be met by a plate that gives way at 0.5 m/s and more.
     stiffness=(300.0, 300.0, 300.0, 300.0, 60.0, 60.0, 40.0),
     damping=(40.0, 40.0, 40.0, 40.0, 8.0, 8.0, 5.0),
-    joint_speed=0.55,
+    joint_speed=0.5,
     torque_rate=1000.0,
     lead_s=(0.15, 0.25),
 )

@@ -91,7 +91,7 @@ class CatchingTask(Task):
     @classmethod
     def policies(cls) -> Mapping[str, Path]:
         """Trained policies that come with the package; docs/reports/policies.md says how they were made."""
-        names = ("e2e", "dris-10", "dris-50", "dris-200", "dris-robot")
+        names = ("e2e", "dris-10", "dris-50", "dris-200", "dris-robot", "belief-robot")
         return {name: Path(__file__).parent / "policies" / f"{name}.safetensors" for name in names}
 
     def allocate(self, sets: int, instances: int) -> None:

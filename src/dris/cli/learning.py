@@ -32,10 +32,10 @@ Policies = Annotated[
     tyro.conf.Positional[tuple[str, ...]],
     tyro.conf.arg(
         metavar="POLICY...",
-        help="Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot), "
-        "or baselines of their task (catching: still, random, veltrack), which act in the world of the first "
-        "trained policy beside them. A policy acts in the preset that it was trained in, dris-robot in "
-        f"robot, the others that ship in released. {PRESETS}",
+        help="Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot, "
+        "belief-robot), or baselines of their task (catching: still, random, veltrack), which act in the "
+        "world of the first trained policy beside them. A policy acts in the preset that it was trained in: "
+        f"dris-robot in robot, belief-robot in fr3, the others that ship in released. {PRESETS}",
     ),
 ]
 _SHOWN = ("chamfer", "reward", "set_success")
