@@ -16,7 +16,9 @@ TESTS = Path(__file__).parent
 
 SLOW = frozenset(
     {
+        "belief/test_belief_env.py::test_a_belief_sees_through_noise",
         "catching/test_mount.py::test_the_picture_shows_plate_and_ball_on_both_mounts",
+        "catching/test_policies.py::test_a_shipped_policy_does_what_is_written_of_it",
         "cli/test_cli.py::test_a_number_that_is_none_ends_in_one_line",
         "cli/test_cli.py::test_bench_writes_ratios_by_instances",
         "cli/test_cli.py::test_help_explains_every_verb",
@@ -40,8 +42,10 @@ SLOW = frozenset(
         "experiments/test_trials.py::test_the_eyes_are_measured_against_the_truth",
         "experiments/test_trials.py::test_windows_do_not_change_what_is_seen",
         "experiments/test_trials.py::test_workers_find_what_one_process_finds",
+        "lab/test_belief_observer.py::test_single_sights_of_single_cameras_pull_it",
         "lab/test_twin.py::test_throws_arrive_in_the_catching_region_in_spite_of_air",
         "lab/test_twin_control.py::test_pictures_agree_with_the_projection",
+        "learning/test_belief_training.py",
         "learning/test_damaged_policies.py::test_a_damaged_policy_is_refused_in_one_line_or_works",
         "learning/test_resume.py::test_twenty_kills_at_random_moments_lose_nothing",
         "learning/test_resume.py::test_two_processes_learn_together",
