@@ -141,21 +141,14 @@ def test_what_the_policy_sees_is_a_set_of_one_of_thirteen_or_of_all():
 
 
 def test_the_reward_to_learn_from_is_the_belief_s_the_worst_of_it_or_the_truth_s():
-    action = torch.zeros(3, 5)
-    steps = {}
-    for name, values in {"all": {}, "worst": {"worst_share": 0.2}, "truth": {"reward": "truth"}}.items():
-        env = believing(Condition(noise=4.0), 3, 4, **values)
+    rewards = torch.tensor([[100.0, *range(10, 0, -1)]])  # the truth's, then 10 to 1
+    for values, expected in (({}, 5.5), ({"worst_share": 0.2}, 1.5), ({"reward": "truth"}, 100.0)):
+        env = believing(Condition(noise=4.0), 1, 4, **values)
+        assert env._reward(rewards).tolist() == [expected]
         env.reset()
-        for _ in range(3):
-            steps[name] = env.step(action)
-    plain = believing(Condition(noise=4.0), 3, 4)
-    plain.reset()
-    for _ in range(3):
-        plain.step(action)
-    assert steps["all"].rewards.shape == (3, 1) and steps["all"].success.shape == (3, 1)
-    assert torch.equal(steps["truth"].reward, steps["truth"].rewards[:, 0])
-    assert bool((steps["worst"].reward <= steps["all"].reward).all())
-    assert not torch.equal(steps["all"].reward, steps["truth"].reward)
+        step = env.step(torch.zeros(1, 5))
+        assert step.rewards.shape == step.success.shape == (1, 1)  # what is told is of the true one
+        assert (step.reward[0] == step.rewards[0, 0]) == ("reward" in values)
 
 
 def test_what_was_not_seen_pulls_nothing():

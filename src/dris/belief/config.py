@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Update = Literal["none", "ensemble", "particles", "kalman"]
+BeliefUpdate = Literal["none", "ensemble", "particles", "kalman"]
 
 
 @dataclass(frozen=True)
 class BeliefConfig:
     """A filter between what is seen and a policy. Noise is counted in the task's noise scales."""
 
-    update: Update = "ensemble"
+    update: BeliefUpdate = "ensemble"
     """What an observation does to the instances. none: nothing, the paper's set; ensemble: pulls them by
     their own covariance (ensemble Kalman), best with few; particles: lets those survive that predicted it.
     kalman: a filter without instances and without a simulator, as a baseline."""
@@ -47,7 +47,7 @@ class BeliefConfig:
 
     def __post_init__(self) -> None:
         """Refuse what makes no filter."""
-        choices = {"update": Update, "view": Literal["mean", "spread", "set"]}
+        choices = {"update": BeliefUpdate, "view": Literal["mean", "spread", "set"]}
         choices |= {"physics": Literal["domain", "nominal"], "reward": Literal["belief", "truth"]}
         for name, known in choices.items():
             if getattr(self, name) not in get_args(known):

@@ -203,7 +203,7 @@ class BallBelief:
         lag = self._move_to(time_s)
         balls = self._balls
         predicted = np.concatenate((balls.pos[0] - lag * balls.vel[0], balls.vel[0]), axis=1)
-        return self._pull(predicted, observed, deviation, 3 * self.config.gate)
+        return self._pull(predicted, observed, deviation, 3 * self.config.gate)  # six numbers, not two
 
     def see(self, sight: Bearing, sigma_px: float) -> float:
         """Take in where one camera saw the ball, to within a deviation; returns the surprise."""

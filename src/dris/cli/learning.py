@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from dris.belief.config import Update
+from dris.belief.config import BeliefUpdate
 from dris.core import validation
 from dris.core.constants import EVALUATION_SEED
 from dris.experiments import World
@@ -158,7 +158,7 @@ def evaluate(
     seed: int = EVALUATION_SEED,
     world: World = "training",
     drive: Drive = "ideal",
-    belief: Update | None = None,
+    belief: BeliefUpdate | None = None,
     task: str | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -214,7 +214,7 @@ def play(
     instances: int = 50,
     seed: int = 3,
     noise: float = 0.0,
-    belief: Update | None = None,
+    belief: BeliefUpdate | None = None,
     task: str | None = None,
     out: Path = Path("runs/play"),
 ) -> int:

@@ -58,7 +58,6 @@ def worst_case(
     policy: PolicyHandle,
     episodes: int = 2000,
     seed: int = EVALUATION_SEED,
-    belief: BeliefConfig | None = None,
 ) -> tuple[Score, dict[str, float]]:
     """The lowest success on a grid over the domain, and where it is.
 
@@ -70,22 +69,20 @@ def worst_case(
     found: list[tuple[Score, dict[str, float]]] = []
     for point in product(*values):
         exactly = tuple((name, value, value) for name, value in zip(domain, point, strict=True))
-        score = evaluate(policy, Condition(domain=exactly), episodes, seed, belief)
+        score = evaluate(policy, Condition(domain=exactly), episodes, seed)
         found.append((score, dict(zip(domain, point, strict=True))))
     return min(found, key=lambda entry: entry[0].success)
 
 
-def score(
-    policy: PolicyHandle, condition: str, episodes: int, seed: int, belief: BeliefConfig | None = None
-) -> dict[str, Any]:
+def score(policy: PolicyHandle, condition: str, episodes: int, seed: int) -> dict[str, Any]:
     """Outcome of a policy under a condition by its name: episodes, success with interval, reward.
 
     The worst case adds where it is.
     """
     if condition == WORST_CASE:
-        result, point = worst_case(policy, episodes, seed, belief)
+        result, point = worst_case(policy, episodes, seed)
         return score_row(condition, seed, result) | {"where": point}
-    return score_row(condition, seed, evaluate(policy, condition, episodes, seed, belief))
+    return score_row(condition, seed, evaluate(policy, condition, episodes, seed))
 
 
 def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
