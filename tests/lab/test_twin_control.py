@@ -165,6 +165,37 @@ def test_the_law_drives_no_faster_than_its_share_of_the_speed_limits():
         assert low <= twin.speed_share <= high
 
 
+def test_what_drives_a_joint_shrinks_towards_the_end_of_its_range():
+    kinematics = Kinematics(TASK.home, TASK.mount)
+    gains = ((300.0,) * 7, (60.0,) * 7)  # D / K = 0.2 s
+    q = np.array(TASK.home)
+    q[1] = kinematics.low[1] + 0.1  # FCI: sqrt(2 x 2.585 x 0.1) - 0.2517 = 0.4673 rad/s downwards
+    down, up = kinematics.position_error_bounds(q, 0.5, *gains)
+    assert down[1] == pytest.approx(0.2 * 0.95 * 0.4673, rel=1e-3)
+    assert up[1] == pytest.approx(0.2 * 0.5 * 2.62)  # far from the other end: the share counts
+    assert np.isinf(kinematics.position_error_bounds(q, None, *gains)).all()
+    # Inverse kinematics keeps off where less than 0.5 rad/s is allowed: (0.5 + 0.2517)^2 / (2 x 2.585).
+    behind = kinematics.home_position - [0.6, 0.0, 0.0]
+    joints, reached = kinematics.solve(behind, np.zeros(2), q, iterations=60)
+    assert not reached and joints[1] == pytest.approx(kinematics.low[1] + 0.1093, abs=1e-4)
+
+
+@pytest.mark.parametrize(("joint", "sign"), [(1, -1), (3, -1), (5, -1), (6, 1)])
+def test_no_joint_outruns_what_is_allowed_near_the_end_of_its_range(joint, sign):
+    twin = Twin(drive("fitted-gains", TASK))
+    twin.reset(BALLS["foam"], Drop(3.0, offset=(0.5, 0.5)), 0)
+    end = twin.joints()
+    end[joint] = 10.0 * sign
+    end = twin.kinematics.reachable(end)[joint]
+    for _ in range(40):  # as a controller: from where the arm is, a little further each time
+        q = twin.joints()
+        q[joint] += np.clip(end - q[joint], -0.3, 0.3)
+        twin.set_reference(q)
+        twin.advance(50)
+    assert abs(twin.joints()[joint] - end) < 0.02  # it went there
+    assert twin.speed_share <= 1.0
+
+
 def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
     robot = PRESETS["robot"]
     assert drive("rate-limit", robot).stiffness == drive("no-rate-limit", robot).stiffness == robot.stiffness

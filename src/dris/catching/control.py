@@ -108,9 +108,6 @@ class Controller:
         self._act, self._config = act, config
         self.step_s = config.step_s
         self.kinematics = Kinematics(config.home, config.mount)
-        self._max_position_error = self.kinematics.max_position_error(
-            config.joint_speed, config.stiffness, config.damping
-        )
         self._box_middle = self.kinematics.home_position
         self._motion_to_base: np.ndarray | None = None
         self._began_s = 0.0
@@ -149,6 +146,10 @@ class Controller:
         wished = plate + to_base @ displacement
         target = keep_inside(self._config, wished, self._box_middle, to_base)
         joints, reached = self.kinematics.solve(target, to_base[:2, :2] @ tilt, q)
-        joints, slowed = slow_down(joints, q, self._max_position_error)
+        config = self._config
+        down, up = self.kinematics.position_error_bounds(
+            q, config.joint_speed, config.stiffness, config.damping
+        )
+        joints, slowed = slow_down(joints, q, np.where(joints > q, up, down))
         limits = (cut, slowed, not reached, (inside != action).any(), (wished != target).any())
         return Decision(now_s, states, condition, action, joints, any(map(bool, limits)))

@@ -21,6 +21,13 @@ from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, CatchingConfig
 
 
+SAFE_SHARE = 0.95
+"""Of the speed at which an FR3 stops, wherever its joints are, that they are driven at [design]."""
+LEAST_SPEED = 0.5
+"""Inverse kinematics keeps joints where at least so much is allowed towards the end of their range [rad/s]:
+nearer to it FCI allows next to nothing, and a joint that creeps stops the robot [design]."""
+
+
 class Kinematics:
     """The arm of fr3.xml, with no dynamics."""
 
@@ -33,6 +40,8 @@ class Kinematics:
         self.speed_limit = self._model.numeric("joint_velocity_limit").data.copy()
         self._velocity_offset = self._model.numeric("velocity_offset").data.copy()
         self._deceleration = self._model.numeric("deceleration_limit").data.copy()
+        margin = (LEAST_SPEED + self._velocity_offset) ** 2 / (2 * self._deceleration)
+        self._reach_low, self._reach_high = self.low + margin, self.high - margin
         self.plate_half_size = tuple(self._model.geom("plate").size.tolist())
         """Half the plate's lengths and thickness [m]."""
         self.home = np.array(CatchingConfig().home if home is None else home)
@@ -55,16 +64,32 @@ class Kinematics:
         )
         return np.clip(down, 0.0, self.speed_limit), np.clip(up, 0.0, self.speed_limit)
 
-    def max_position_error(
-        self, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
-    ) -> np.ndarray:
-        """Position errors [M] at which the torque law settles at a share of the speed limits [rad].
+    def reachable(self, q: np.ndarray) -> np.ndarray:
+        """Joints [M] cut to where FCI lets them move both ways."""
+        return np.clip(q, self._reach_low, self._reach_high)
 
-        K e = D dq: a larger error would drive the joint faster. Infinite if there is no limit.
+    def position_error_bounds(
+        self, q: np.ndarray, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Position errors [M] down and up, both positive, that drive joints at q [M] no faster than allowed.
+
+        K e = D dq: a larger error e would drive the joint faster than dq, which is a share of its speed limit,
+        and no more than `SAFE_SHARE` of what is left of it near the end of the range.
+
+        Args:
+            q: Where the joints are.
+            share: Of the speed limits; None: of nothing, and the bounds are infinite.
+            stiffness: K [M] [Nm/rad]
+            damping: D [M] [Nm s/rad]
         """
         if share is None:
-            return np.full(len(self.speed_limit), np.inf)
-        return share * self.speed_limit * np.array(damping) / np.maximum(stiffness, 1e-9)
+            return np.full(len(q), np.inf), np.full(len(q), np.inf)
+        per_speed = np.asarray(damping) / np.maximum(stiffness, 1e-9)
+        down, up = (
+            per_speed * np.minimum(share * self.speed_limit, SAFE_SHARE * allowed)
+            for allowed in self.speed_limits_at(q)
+        )
+        return down, up
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
         """[6, M] of the plate's centre: linear, then angular velocity, base frame."""
@@ -96,10 +121,11 @@ class Kinematics:
             iterations: Gauss-Newton steps at most.
 
         Returns:
-            Joints [M], always inside the limits, and whether the pose is reached.
+            Joints [M], so far inside their ranges that FCI lets them move, and whether the pose is reached.
         """
         goal = rotation_of_tilt(tilt) @ self.home_rotation
-        q = np.clip(start, self.low, self.high)
+        low, high = self._reach_low, self._reach_high
+        q = self.reachable(start)
         for _ in range(iterations):
             error, jacobian = self._residual(q, position, goal)
             stay, home = CONTROL_IK.stay_weight, CONTROL_IK.home_weight
@@ -107,12 +133,12 @@ class Kinematics:
             curvature = jacobian.T @ jacobian + (stay + home + 1e-5) * np.eye(len(q))
             gradient = jacobian.T @ error + pull
             # Joints at a limit that push against it stay there; the others share the step.
-            held = ((q <= self.low) & (gradient < 0)) | ((q >= self.high) & (gradient > 0))
+            held = ((q <= low) & (gradient < 0)) | ((q >= high) & (gradient > 0))
             free = ~held
             step = np.zeros_like(q)
             step[free] = np.linalg.solve(curvature[np.ix_(free, free)], gradient[free])
             step *= min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-9))  # far steps leave the linear range
-            q = np.clip(q + step, self.low, self.high)
+            q = self.reachable(q + step)
             if np.abs(step).max() < 1e-4:
                 break
         at, rotation = self.plate(q)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
+from dris.catching.kinematics import SAFE_SHARE
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.lab import Drive
 from dris.lab.model import LabConfig
@@ -15,10 +16,6 @@ IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 
-SPEED_SHARE = 0.95
-"""Of the joints' speed limits that a policy is driven at which was trained without one. Its controller then
-shortens the way of all joints together, so that none is asked to go faster: cutting each for itself would
-turn the plate (docs/reports/twin.md)."""
 GOVERNOR = 0.9
 """Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
 
@@ -32,7 +29,9 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     fitted-gains: that limit, with gains fitted to the training world's answer, as the paper did. The fit is
     of the stiff gains of preset `paper` and serves policies that were trained with these; any other policy
     keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it (presets
-    `released` and `fr3`), and then runs inside `SPEED_SHARE` or its own share, and `GOVERNOR`.
+    `released` and `fr3`), and then runs inside `SAFE_SHARE` of the joints' speeds or its own share, and
+    `GOVERNOR`. Its controller shortens the way of all joints together, so that none is asked to go faster:
+    cutting each for itself would turn the plate (docs/reports/twin.md).
 
     Raises:
         ValueError: There is none; the message lists those there are.
@@ -54,7 +53,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
     if name == "fitted-gains" and (task.torque_rate is None or task.start == "arrival"):
-        return replace(own, joint_speed=task.joint_speed or SPEED_SHARE, governor=GOVERNOR)
+        return replace(own, joint_speed=task.joint_speed or SAFE_SHARE, governor=GOVERNOR)
     if name in ("rate-limit", "fitted-gains"):
         return own
     raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")

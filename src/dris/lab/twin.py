@@ -28,6 +28,9 @@ FCI_TORQUE_RATE = 1000.0
 """Largest change of torque that FCI accepts [Nm/s]."""
 LARGEST_RATE_SHARE = 0.99
 """Of it that a governed drive asks for at most."""
+REACTION_S = np.array([0.10, 0.13, 0.10, 0.06, 0.03, 0.04, 0.03])
+"""How fast a joint may be is asked for where it will be after this time [s]: the law changes its speed within
+M / D, which is 0.05 to 0.17 s at home with the softest gains, and most of it is enough [design]."""
 WINDOW = 176
 """Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
@@ -52,7 +55,7 @@ class TwinConfig:
     """Largest change of torque [Nm/s]: FCI's necessary condition. None leaves it unlimited."""
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law drives at: position errors count no further than
-    D / K times that speed. None: without such a limit."""
+    D / K times that speed, and less near the end of a range. None: without such a limit."""
     governor: float | None = None
     """Share of FCI's torque rate and of the torque limits that the law itself keeps to, by acting more slowly
     on a reference that jumps: K (q~ - q) - D dq changes and grows no further. None: it asks for what it
@@ -122,10 +125,6 @@ class Twin:
         self._gains = np.array([self.config.stiffness, self.config.damping])
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
-        """[7] FCI's largest joint speeds [rad/s]: beyond them the real robot stops, the twin only counts."""
-        self._max_position_error = self.kinematics.max_position_error(
-            self.config.joint_speed, self.config.stiffness, self.config.damping
-        )
         self._built: tuple[CatchObject, RampShape | None] | None = None
         self._renderers: dict[tuple[int, int], mujoco.Renderer] = {}
 
@@ -228,7 +227,10 @@ class Twin:
         self.forces.apply(data)
         mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
-        error = np.clip(self._reference - q, -self._max_position_error, self._max_position_error)
+        down, up = self.kinematics.position_error_bounds(
+            q + REACTION_S * dq, self.config.joint_speed, *self._gains
+        )
+        error = np.clip(self._reference - q, -down, up)
         wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
         if self.config.governor is not None:
             governed = self._govern(wished, data.qfrc_bias[:JOINTS])
