@@ -20,7 +20,6 @@ import numpy as np
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, CatchingConfig
 
-
 SAFE_SHARE = 0.95
 """Of the speed at which an FR3 stops, wherever its joints are, that they are driven at [design]."""
 LEAST_SPEED = 0.5
@@ -73,8 +72,8 @@ class Kinematics:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Position errors [M] down and up, both positive, that drive joints at q [M] no faster than allowed.
 
-        K e = D dq: a larger error e would drive the joint faster than dq, which is a share of its speed limit,
-        and no more than `SAFE_SHARE` of what is left of it near the end of the range.
+        K e = D dq: a larger error e would drive the joint faster than dq, a share of its speed limit and no
+        more than `SAFE_SHARE` of what is left of it near the end of the range.
 
         Args:
             q: Where the joints are.
