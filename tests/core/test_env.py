@@ -139,7 +139,7 @@ def test_errors_name_set_and_step():
         ({"noise": -1.0}, "noise must be"),
         ({"execution_error": float("nan")}, "execution_error must be"),
         ({"delay_s": (0.06, 0.0)}, "0 <= low <= high"),
-        ({"noise_correlation": 1.0}, r"noise_correlation must lie in \[0, 1\), got 1.0"),
+        ({"noise_correlation": 1.1}, r"noise_correlation must lie in \[0, 1\], got 1.1"),
         ({"dropout": -0.1}, r"dropout must lie in \[0, 1\), got -0.1"),
     ],
 )
@@ -197,6 +197,12 @@ def test_correlated_noise_is_an_ar1_of_the_same_spread():
         for later in range(first, 8):
             expected = 0.8 ** (later - first)
             assert float(lags[first, later]) == pytest.approx(expected, abs=4 / sets**0.5)
+
+
+def test_a_bias_is_one_error_for_the_whole_episode():
+    error = errors_of(5, sets=4000, noise=2.0, noise_correlation=1.0)
+    assert float((error - error[0]).abs().max()) < 1e-6
+    assert float(error[0].std()) == pytest.approx(0.2, rel=4 / 8000**0.5)
 
 
 def test_correlated_noise_is_each_set_s_own_and_fresh_at_reset():

@@ -52,6 +52,7 @@ def test_conditions_do_what_they_say():
         ("noise-2.5", Condition(noise=2.5)),
         ("delay-35", Condition(delay_s=0.035)),
         ("correlated-3", Condition(noise=3, noise_correlation=0.8)),
+        ("bias-2", Condition(noise=2, noise_correlation=1.0)),
         ("dropout-30", Condition(dropout=0.3)),
         ("execution-0.1", Condition(execution_error=0.1)),
         ("windy", Condition(noise=9.0)),

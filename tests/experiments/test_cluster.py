@@ -8,7 +8,8 @@ from pathlib import Path
 
 from test_study import small
 
-from dris.experiments.study.runner import Job, cell_file, run_study
+from dris.experiments.study.plan import Job
+from dris.experiments.study.runner import cell_file, run_study
 
 HERE = Path(__file__).parent
 

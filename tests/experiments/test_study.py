@@ -7,24 +7,28 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from recipes import tiny
+from recipes import same, tiny, weights
 
+from dris.belief.config import BELIEFS
 from dris.catching.settings import PRESETS, CatchingConfig
+from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
 from dris.evaluation.registry import full_name
+from dris.evaluation.scores import check_conditions
 from dris.experiments.study.claims import CLAIMS, Claim, answers, summary
-from dris.experiments.study.published import load_published
-from dris.experiments.study.results import estimate, load_results, makespan
-from dris.experiments.study.runner import (
+from dris.experiments.study.plan import (
     METHODS,
+    PAPER_METHODS,
     Job,
     Study,
-    cell_file,
+    belief_study,
     meaning,
     paper_study,
-    run_job,
-    run_study,
-)
+    split,
+)  # fmt: skip
+from dris.experiments.study.published import load_published
+from dris.experiments.study.results import estimate, load_results, makespan
+from dris.experiments.study.runner import cell_file, run_job, run_study
 from dris.learning.config import LITERAL_PPO, TrainConfig
 from dris.report.study_page import markdown_table, report_study
 
@@ -71,7 +75,7 @@ def test_results_of_another_recipe_are_not_mixed_in(finished):
 
 def test_results_under_a_condition_that_meant_something_else_are_not_mixed_in(finished, monkeypatch):
     changed = lambda name, own: Condition(noise=2.5) if name == "noise-2" else find_condition(name, own)  # noqa: E731
-    monkeypatch.setattr("dris.experiments.study.runner.find_condition", changed)
+    monkeypatch.setattr("dris.experiments.study.plan.find_condition", changed)
     with pytest.raises(ValueError, match="other conditions"):
         list(run_study(small(), finished / "out", finished / "work"))
 
@@ -80,6 +84,39 @@ def test_a_stamp_says_what_a_condition_changes_and_nothing_else():
     assert meaning(find_condition("clean", {})) == ""
     assert meaning(find_condition("noise-2", {})) == "noise=2"
     assert meaning(find_condition("correlated-2", {})) == "noise=2, noise_correlation=0.8"
+
+
+def test_a_run_goes_on_from_the_one_that_its_method_names(finished, tmp_path, monkeypatch):
+    monkeypatch.setitem(METHODS, "more", {**METHODS["e2e"], "iterations": 2, "after": "e2e"})
+    study, job = small(), Job("more", "", 0)
+    run_job(study, job, tmp_path)  # which also trains what comes before
+    made_with = json.loads((tmp_path / "more" / "0" / "config.json").read_text())
+    assert Path(made_with["policy_from"]) == tmp_path / "e2e" / "0"
+    assert same(weights(tmp_path / "e2e" / "0"), weights(finished / "work" / "e2e" / "0"))
+    assert study.stamp(job)["before"] == study.stamp(JOBS[0])["config"]
+    assert "before" not in study.stamp(JOBS[0])
+
+
+def test_scores_name_the_belief_that_they_were_made_with():
+    assert split("noise-2") == ("", "noise-2") and split("ensemble/noise-2") == ("ensemble", "noise-2")
+    study = belief_study()
+    assert study.episodes_of("ensemble/ramp-1.3") == 250 and study.episodes_of("none/clean") == 1000
+    stamp = study.stamp(Job("belief-robot", "fr3", 1))
+    assert stamp["scored"]["conditions"]["ensemble/noise-2"].startswith("BeliefConfig(update='ensemble'")
+    assert stamp["before"]["task_config"]["joint_speed"] == 0.55
+    for job in study.jobs:  # every belief and condition exists, and every run that one goes on from
+        check_conditions(CatchingTask, tuple(split(name)[1] for name in study.conditions_of(job.preset)))
+        assert all(split(name)[0] in BELIEFS for name in study.conditions_of(job.preset))
+        assert study.before(job) is None or study.config(study.before(job))
+
+
+def test_the_quick_size_of_the_belief_s_study_runs(tmp_path):
+    study = belief_study(quick=True)
+    assert dict(run_study(study, tmp_path / "out", tmp_path / "work", workers=2)) == dict.fromkeys(
+        study.jobs, ""
+    )
+    scores = json.loads(cell_file(tmp_path / "out", study.jobs[0]).read_text())["scores"]
+    assert set(scores) == set(study.conditions) and len(scores) == 20
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
@@ -127,7 +164,7 @@ def test_methods_differ_in_what_defines_them_alone():
     assert released == replace(study.recipe, task_config=CatchingConfig(), instances=200)
     plain = study.config(Job("dris-200", "paper", 0))
     assert plain == replace(released, task_config=PRESETS["paper"], ppo=LITERAL_PPO)
-    for method in METHODS:
+    for method in PAPER_METHODS:
         config = study.config(Job(method, "paper", 3))
         ppo = replace(plain.ppo, decay_encoder=method == "e2e-decay")
         assert (config.iterations, config.ppo, config.seed) == (1000, ppo, 3)
@@ -136,9 +173,9 @@ def test_methods_differ_in_what_defines_them_alone():
         newer = study.config(Job(method, "released", 3))
         assert newer.ppo == study.recipe.ppo and newer.ppo.decay_encoder
         assert replace(newer, task_config=PRESETS["paper"], ppo=config.ppo) == config
-    seeds = {m: sum(j.method == m and j.preset == "paper" for j in study.jobs) for m in METHODS}
+    seeds = {m: sum(j.method == m and j.preset == "paper" for j in study.jobs) for m in PAPER_METHODS}
     assert list(seeds.values()) == [5, 5, 5, 5, 5, 4, 3, 4, 3, 3, 3, 1]
-    seeds = {m: sum(j.method == m and j.preset == "released" for j in study.jobs) for m in METHODS}
+    seeds = {m: sum(j.method == m and j.preset == "released" for j in study.jobs) for m in PAPER_METHODS}
     assert list(seeds.values()) == [5, 5, 5, 5, 5, 3, 0, 3, 0, 0, 0, 2]
     # What only the newer runs are scored under.
     assert "correlated-2" in study.conditions_of("released") and "clean" in study.conditions_of("released")

@@ -77,6 +77,7 @@ class BeliefConfig:
 BELIEFS: dict[str, BeliefConfig] = {
     "none": BeliefConfig("none"),
     "ensemble": BeliefConfig(),
+    "nominal": BeliefConfig(physics="nominal"),
     "particles": BeliefConfig("particles", jitter=0.3),
     "kalman": BeliefConfig("kalman"),
 }

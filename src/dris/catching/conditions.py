@@ -38,6 +38,10 @@ def ramp(speed: float, noise: float = 0.0) -> Condition:
 CONDITIONS: dict[str, Condition] = {
     "execution": Condition(execution_error=0.05),  # [paper] uniform [rad]; ours: drawn anew each step
     "restitution": Condition(domain=(("restitution", 0.7, 0.8),)),  # [paper] trained on 0.4 to 0.7
+    "friction": Condition(domain=(("static_friction", 0.1, 0.2), ("dynamic_friction", 0.1, 0.2))),
+    "radius": Condition(domain=(("radius", 0.04, 0.05),)),  # trained on 0.02 to 0.04
+    "soft-gains": Condition(task=(("gain_scale", 0.8),)),
+    "stiff-gains": Condition(task=(("gain_scale", 1.2),)),
     "ramp-1.3": ramp(1.3),
     "ramp-2.0": ramp(2.0),
     "ramp-1.3-noise-2": ramp(1.3, noise=2),

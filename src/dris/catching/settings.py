@@ -60,6 +60,8 @@ class CatchingConfig:
     """K of the torque law [Nm/rad] [released]."""
     damping: tuple[float, ...] = policy_field((15.0, 11.0, 10.0, 14.0, 4.0, 3.0, 5.0))
     """D of the torque law [Nm s/rad] [released]."""
+    gain_scale: float = 1.0
+    """What K and D really are, over those told: a robot that was identified wrongly."""
     joint_speed: float | None = None
     """Share of the FR3's joint speed limits that it is driven at. None: only torques are limited, as in the
     paper's simulation; the real robot stops beyond its speed limits. What a limit costs:
@@ -117,6 +119,14 @@ class CatchingConfig:
     noise_velocity: float = 0.05
     """[m/s] [paper]"""
 
+    @property
+    def true_gains(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """K and D that the arm really has."""
+        stiffness, damping = (
+            tuple(self.gain_scale * g for g in gains) for gains in (self.stiffness, self.damping)
+        )
+        return stiffness, damping
+
     def __post_init__(self) -> None:
         """Refuse values outside what the task means."""
         for name in ("distance", "flight_s", "lead_s", "incoming", "spawn_height"):
@@ -136,7 +146,15 @@ class CatchingConfig:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
         if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
             raise ValueError(f"joint_speed must be None or lie in (0, 1], got {self.joint_speed}")
-        positive = ("step_s", "horizon", "displacement", "decay", "success_speed", "success_gap")
+        positive = (
+            "step_s",
+            "horizon",
+            "displacement",
+            "decay",
+            "success_speed",
+            "success_gap",
+            "gain_scale",
+        )
         for name in (*positive, "region_radius", "noise_position", "noise_velocity"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")

@@ -97,14 +97,15 @@ class CatchingTask(Task):
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""
         config = self.config
+        stiffness, damping = config.true_gains
         self.world = PlateWorld(
             self.arm,
             config.home,
             sets,
             instances,
             WorldConfig(
-                stiffness=config.stiffness,
-                damping=config.damping,
+                stiffness=stiffness,
+                damping=damping,
                 bounce_speed=self.contact.bounce_speed,
                 substep_s=config.substep_s,
                 joint_speed=config.joint_speed,

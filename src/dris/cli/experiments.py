@@ -60,7 +60,7 @@ def bench(
 
 
 def study(
-    what: tyro.conf.Positional[Literal["paper", "theory", "distance"]],
+    what: tyro.conf.Positional[Literal["paper", "belief", "theory", "distance"]],
     quick: bool = False,
     out: Path | None = None,
     work: Path = Path("runs/study"),
@@ -71,18 +71,20 @@ def study(
     """Run what is missing of a study. Interrupt at will; the same command goes on where it stopped.
 
     Args:
-        what: paper: every figure of the paper's simulation section, with baselines; theory: what the paper's
-            Appendix B predicts of N, measured; distance: how far the results that are there are from the
-            paper's 70 published means, by preset (runs nothing).
+        what: paper: every figure of the paper's simulation section, with baselines; belief: what a filter
+            between sensor and policy brings; theory: what the paper's Appendix B predicts of N, measured;
+            distance: how far the results that are there are from the paper's 70 published means, by preset
+            (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
-        out: Folder of the results; by default runs/paper or runs/theory, with --quick runs/paper-quick or
-            runs/theory-quick. What this repository holds is in results/paper and results/theory.
+        out: Folder of the results; by default runs/ and its name, with --quick the name and -quick. What this
+            repository holds is in results/paper, results/belief-study and results/theory.
         work: Folder of the runs themselves.
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
         json_file: Also write the distances to this file.
     """
-    from dris.experiments.study.runner import paper_study, run_study
+    from dris.experiments.study.plan import belief_study, paper_study
+    from dris.experiments.study.runner import run_study
 
     if what == "distance":
         return _distance(out or Path("results/paper"), json_file)
@@ -99,7 +101,7 @@ def study(
         write_atomically(folder / "theory.json", to_json(found))
         print(f"{folder}: measured; `dris report {folder}` makes the page")
         return 0
-    plan = paper_study(quick)
+    plan = belief_study(quick) if what == "belief" else paper_study(quick)
     start, failed, done = time.perf_counter(), 0, 0
     for job, error in run_study(plan, folder, work / plan.name, workers, ray):
         done, failed = done + 1, failed + bool(error)

@@ -1,7 +1,7 @@
 """Conditions: named ways to make the world harder than in training.
 
-Those of any task are a word and a number: noise-2.5, correlated-2, dropout-30 (per cent), delay-40 (ms) and
-execution-0.05 (in units of the command). A task adds its own (`Task.conditions`).
+Those of any task are a word and a number: noise-2.5, correlated-2, bias-2, dropout-30 (per cent), delay-40
+(ms) and execution-0.05 (in units of the command). A task adds its own (`Task.conditions`).
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Condition:
 _FAMILIES = {
     "noise": lambda x: Condition(noise=x),
     "correlated": lambda x: Condition(noise=x, noise_correlation=TRACKER_CORRELATION),
+    "bias": lambda x: Condition(noise=x, noise_correlation=1.0),  # one error for the whole episode
     "delay": lambda ms: Condition(delay_s=ms / 1000),
     "dropout": lambda percent: Condition(dropout=percent / 100),
     "execution": lambda width: Condition(execution_error=width),

@@ -61,9 +61,10 @@ class EnvConfig:
             raise ValueError(
                 f"least_noise must be None or lie in [0, noise {self.noise}], got {self.least_noise}"
             )
-        for name in ("noise_correlation", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
+        if not 0 <= self.noise_correlation <= 1:
+            raise ValueError(f"noise_correlation must lie in [0, 1], got {self.noise_correlation}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1), got {self.dropout}")
         low, high = self.delay_s
         if not 0 <= low <= high < 10:
             raise ValueError(f"delay_s must satisfy 0 <= low <= high < 10 s, got {self.delay_s}")

@@ -124,7 +124,9 @@ class Trainer:
         frozen = self.config.policy.encoder == "frozen"
         for name, file in (("encoder_from", "encoder"), ("policy_from", "last"), ("policy_from", "encoder")):
             source = getattr(self.config, name)
-            needed = file == "last" or frozen
+            needed = file == "last" or (
+                frozen and (name == "encoder_from" or self.config.encoder_from is None)
+            )
             if source is not None and needed and not (source / f"{file}.safetensors").exists():
                 raise ValueError(f"{name}: {source} has no {file}.safetensors; name the folder of a run")
         steps, parts = self.config.sets // self.processes * self.task.horizon, self.config.ppo.mini_batches

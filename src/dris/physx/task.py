@@ -60,7 +60,7 @@ class PhysxTask(CatchingTask):
             self.scenes[k] = PhysxScene(
                 self.arm,
                 world.q[k].double().numpy(),
-                (self.config.stiffness, self.config.damping),
+                self.config.true_gains,
                 plate_material(self.contact, material),
                 [ball],
                 self.contact.bounce_speed,
