@@ -12,10 +12,9 @@ MEAN, SEEN, SIGMA = np.array([1.0, -1.0, 0.5]), np.array([2.0, -2.5]), np.array(
 
 
 def kalman():
-    """Mean, and covariance of a gain that is halved on the anomalies: (I - K H / 2) P (I - K H / 2)^T."""
+    """Mean, and covariance (I - K H) P, of the exact update."""
     gain = PRIOR @ H.T @ np.linalg.inv(H @ PRIOR @ H.T + np.diag(SIGMA**2))
-    half = np.eye(3) - 0.5 * gain @ H
-    return MEAN + gain @ (SEEN - H @ MEAN), half @ PRIOR @ half.T
+    return MEAN + gain @ (SEEN - H @ MEAN), (np.eye(3) - gain @ H) @ PRIOR
 
 
 def ensemble(count, sets=1, seed=0):
@@ -35,6 +34,18 @@ def test_a_large_ensemble_is_the_kalman_filter():
     assert float(found.surprise) == pytest.approx(surprise, rel=0.02)
     expected = -0.5 * (surprise + np.log(np.linalg.det(2 * np.pi * spread)))
     assert float(found.log_likelihood) == pytest.approx(expected, rel=0.02)
+
+
+def test_the_spread_of_any_ensemble_is_the_kalman_filter_s_for_its_own_covariance():
+    """Exactly, for as few as four instances: a gain that is merely halved would leave it too wide."""
+    x = np.random.default_rng(1).multivariate_normal(MEAN, PRIOR, 4)
+    found = ensemble_update(x, x @ H.T, SEEN, SIGMA)
+    prior = np.cov(x.T)
+    gain = prior @ H.T @ np.linalg.inv(H @ prior @ H.T + np.diag(SIGMA**2))
+    np.testing.assert_allclose(np.cov(found.values.T), (np.eye(3) - gain @ H) @ prior, atol=1e-12)
+    np.testing.assert_allclose(
+        found.values.mean(axis=0), x.mean(axis=0) + gain @ (SEEN - H @ x.mean(axis=0)), atol=1e-12
+    )
 
 
 def test_it_converges_as_one_over_the_root_of_n():

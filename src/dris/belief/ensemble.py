@@ -1,11 +1,13 @@
 """The ensemble Kalman update: an observation pulls N instances, by their own covariance.
 
-    gain  G = P_xh (P_hh + R)^-1,  with P the ensemble's covariances of instances x and what they predict, h
-    mean     <- mean + G (y - mean h)
-    anomalies <- anomalies - G (anomalies of h) / 2      (deterministic: Sakov and Oke 2008)
+    S = P_hh + R,  with P the ensemble's covariances of instances x and of what they predict, h
+    mean      <- mean + P_xh S^-1 (y - mean h)
+    anomalies <- anomalies - P_xh S^-1/2 (S^1/2 + R^1/2)^-1 (anomalies of h)
 
-It is the Kalman filter's update where both are Gaussian and N is large, and needs no derivative of h. Arrays
-are torch's for many sets in training or NumPy's for one robot.
+The second is the square root of Whitaker and Hamill (2002): it leaves the ensemble the very covariance of the
+Kalman filter's update, with no perturbed observations. Where all is linear and Gaussian this is the Kalman
+filter but for the draw of N instances; it needs no derivative of h. Arrays are torch's for many sets in
+training or NumPy's for one robot.
 """
 
 from __future__ import annotations
@@ -63,12 +65,13 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
     turned = xp.matrix_transpose(h_off)
     matrix = turned @ h_off / (count - 1) + xp.eye(size, dtype=xp.float64)
     off = y[..., None, :] - h_mean
-    # One solution for both: the gain's transpose [S, D], and what the surprise needs [S, 1].
-    right = xp.concat((turned @ x_off / (count - 1), xp.matrix_transpose(off)), axis=-1)
-    solved = xp.linalg.solve(matrix, right)
-    gain = solved[..., :-1]
-    updated = x_mean + off @ gain + x_off - 0.5 * h_off @ gain
-    surprise = xp.sum(off[..., 0, :] * solved[..., -1], axis=-1)
-    volume = xp.linalg.slogdet(matrix)[1] + 2 * xp.sum(xp.log(scale), axis=-1)
+    variances, axes = xp.linalg.eigh(matrix)
+    along = off @ axes  # [..., 1, S]
+    cross = xp.matrix_transpose(axes) @ (turned @ x_off / (count - 1))  # [..., S, D]: P_hx on these axes
+    root = xp.sqrt(variances)
+    updated = x_mean + (along / variances[..., None, :]) @ cross
+    updated = updated + x_off - (h_off @ axes / (variances + root)[..., None, :]) @ cross
+    surprise = xp.sum(along[..., 0, :] ** 2 / variances, axis=-1)
+    volume = xp.sum(xp.log(variances), axis=-1) + 2 * xp.sum(xp.log(scale), axis=-1)
     likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))
     return Update(xp.astype(updated, values.dtype), surprise, likelihood)

@@ -55,7 +55,7 @@ class BallBeliefConfig:
     [design]."""
     restitution_walk: float = 0.03
     """Deviation of restitution from one impact to the next: it depends on speed [design]."""
-    gate: float = 30.0
+    gate: float = 40.0
     """A sight that surprises more is not of this ball, or the belief is wrong: it pulls nothing. In squared
     expected deviations, per component two in a picture [design]."""
 
