@@ -16,6 +16,7 @@ from dris.core.conditions import Condition, find_condition
 from dris.evaluation.registry import full_name
 from dris.evaluation.scores import check_conditions
 from dris.experiments.study.claims import CLAIMS, Claim, answers, summary
+from dris.experiments.study.filters import FiltersConfig, measure_filters
 from dris.experiments.study.plan import (
     METHODS,
     PAPER_METHODS,
@@ -30,6 +31,7 @@ from dris.experiments.study.published import load_published
 from dris.experiments.study.results import estimate, load_results, makespan
 from dris.experiments.study.runner import cell_file, run_job, run_study
 from dris.learning.config import LITERAL_PPO, TrainConfig
+from dris.report.pages import report_folder
 from dris.report.study_page import markdown_table, report_study
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +119,11 @@ def test_the_quick_size_of_the_belief_s_study_runs(tmp_path):
     )
     scores = json.loads(cell_file(tmp_path / "out", study.jobs[0]).read_text())["scores"]
     assert set(scores) == set(study.conditions) and len(scores) == 20
+    found = measure_filters(FiltersConfig(episodes=20, repeats=8))
+    (tmp_path / "out" / "filters.json").write_text(json.dumps(found))
+    page = report_folder(tmp_path / "out", tmp_path / "page").read_text()
+    assert "2 of 2 runs" in page and "Missing" not in page and "The filter itself" in page
+    assert {"belief.png", "belief-size.png"} <= {file.name for file in (tmp_path / "page").iterdir()}
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):

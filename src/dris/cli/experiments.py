@@ -108,6 +108,11 @@ def study(
         minutes = (time.perf_counter() - start) / 60
         outcome = f"FAILED: {error}" if error else "done"
         print(f"{minutes:6.1f} min  {job.name:<28} {outcome}  ({done} of this go)", flush=True)
+    if what == "belief" and not (folder / "filters.json").exists():
+        from dris.experiments.study.filters import FiltersConfig, measure_filters
+
+        found = measure_filters(FiltersConfig(episodes=20, repeats=8) if quick else FiltersConfig())
+        write_atomically(folder / "filters.json", to_json(found))
     missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
     print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
     return 1 if failed else 0

@@ -16,7 +16,8 @@ PANEL = (5.2, 3.7)
 """Of a picture that stands alone: its letters can be read at the width of a phone [inch]."""
 
 
-def _canvas(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+def canvas(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Any, Any]:
+    """An empty picture of a size [inch], and its axes [rows, columns]."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -27,7 +28,7 @@ def _canvas(width: float, height: float, rows: int = 1, columns: int = 1) -> tup
     return figure, axes
 
 
-def _png(figure: Any, legend: Any, title: str = "", dpi: int = 110) -> bytes:
+def png(figure: Any, legend: Any, title: str = "", dpi: int = 110) -> bytes:
     """Content of the file, with a legend on the axes that has labels."""
     if legend.get_legend_handles_labels()[0]:
         legend.legend(frameon=False, fontsize=9, title=title)
@@ -36,18 +37,20 @@ def _png(figure: Any, legend: Any, title: str = "", dpi: int = 110) -> bytes:
     return content.getvalue()
 
 
-def _panel(lines: list[tuple[Any, ...]], **axes: Any) -> bytes:
+def panel(lines: list[tuple[Any, ...]], **axes: Any) -> bytes:
     """A picture of lines, each (x, y, style, colour, label); a linear x axis counts something."""
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, NullFormatter
 
-    figure, [[one]] = _canvas(*PANEL)
+    figure, [[one]] = canvas(*PANEL)
     for x, y, style, colour, label in lines:
         one.plot(x, y, style, color=colour, label=label.replace("$", r"\$"), markersize=5, linewidth=1.2)
     one.set(**axes)
-    one.xaxis.set_major_formatter("{x:g}")  # 100, not 10^2
+    for axis in (one.xaxis, one.yaxis):
+        axis.set_major_formatter("{x:g}")  # 100, not 10^2
+        axis.set_minor_formatter(NullFormatter())
     if one.get_xscale() == "linear":
         one.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
-    return _png(figure, one, dpi=150)
+    return png(figure, one, dpi=150)
 
 
 def learning_curve(metrics: list[dict[str, Any]]) -> dict[str, bytes]:
@@ -60,8 +63,8 @@ def learning_curve(metrics: list[dict[str, Any]]) -> dict[str, bytes]:
     last = max(row["iteration"] for row in metrics) + 1
     axes = {"xlabel": "iteration", "xlim": (0, 1.02 * last)}
     return {
-        "reward.png": _panel(reward, ylabel="mean reward per step", **axes),
-        "success.png": _panel(lines[1:], ylabel="success", ylim=(-0.02, 1.02), **axes),
+        "reward.png": panel(reward, ylabel="mean reward per step", **axes),
+        "success.png": panel(lines[1:], ylabel="success", ylim=(-0.02, 1.02), **axes),
     }
 
 
@@ -76,7 +79,7 @@ def of_preset(results: Results, preset: str, paper: dict[str, Any]) -> dict[str,
 
 def curves(results: Results, preset: str) -> bytes:
     """Reward and success by iteration, a column per noise level; bands are the range over seeds."""
-    figure, axes = _canvas(15, 5.6, 2, len(NOISE))
+    figure, axes = canvas(15, 5.6, 2, len(NOISE))
     for row, key in zip(axes, ("reward", "success"), strict=True):
         for one, condition in zip(row, NOISE, strict=True):
             name = f"{condition}/{key}"
@@ -96,12 +99,12 @@ def curves(results: Results, preset: str) -> bytes:
             else:
                 one.set_xlabel("iteration")
         row[0].set_ylabel(key)
-    return _png(figure, axes[0, 0])
+    return png(figure, axes[0, 0])
 
 
 def noise_sweep(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
     """Reward and success against noise: ours solid with intervals, the paper's bands shaded."""
-    figure, axes = _canvas(11, 4.4, 1, 2)
+    figure, axes = canvas(11, 4.4, 1, 2)
     for one, key in zip(axes[0], ("reward", "success"), strict=True):
         for method in FIVE:
             known = paper.get(key, {}).get(method, {})
@@ -116,13 +119,13 @@ def noise_sweep(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
                 one.errorbar(range(5), middle, yerr=reach, label=method, **style)
         one.set(xticks=range(5), xlabel="noise [sigma]", ylabel=key)
     axes[0, 1].set_ylim(0, 1.02)
-    return _png(figure, axes[0, 0], "ours; bands: the paper" if paper else "")
+    return png(figure, axes[0, 0], "ours; bands: the paper" if paper else "")
 
 
 def claims(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
     """What the paper's claims are about: ours and the paper's, a row a measure of success."""
     measures, known = results.measures(preset), paper.get("success", {})
-    figure, axes = _canvas(15, 3.6 * len(measures), len(measures), 4)
+    figure, axes = canvas(15, 3.6 * len(measures), len(measures), 4)
     equal = paper.get("equal_interaction", {}).get("success", {})
     equal = {method: {"noise-2": (value, value)} for method, value in equal.items()}
     titles = ("observation noise", "execution error", "unseen restitution", "equal interaction, 2 sigma")
@@ -141,12 +144,12 @@ def claims(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
         _bars(row[3], results, preset, ("e2e", "e2e-x50", "dris-50"), "noise-2", measure, equal)
         for one, title in zip(row, titles, strict=True):
             one.set(ylim=(0, 1.03), title=title)
-    return _png(figure, axes[-1, 0], "filled: ours; hollow: the paper", 100)
+    return png(figure, axes[-1, 0], "filled: ours; hollow: the paper", 100)
 
 
 def bars(results: Results, preset: str, condition: str, paper: dict[str, Any]) -> bytes:
     """Reward and success of the planned methods under one condition, ours beside the paper's."""
-    figure, axes = _canvas(11, 3.8, 1, 2)
+    figure, axes = canvas(11, 3.8, 1, 2)
     methods = tuple(method for method in FIVE if method in results.methods(preset))
     for one, key in zip(axes[0], ("reward", "success"), strict=True):
         _bars(one, results, preset, methods, condition, key, paper.get(key, {}))
@@ -154,7 +157,7 @@ def bars(results: Results, preset: str, condition: str, paper: dict[str, Any]) -
     if paper:
         axes[0, 0].bar(0, 0, color=GREY, label="ours")
         axes[0, 0].bar(0, 0, color="white", edgecolor=GREY, label="the paper")
-    return _png(figure, axes[0, 0])
+    return png(figure, axes[0, 0])
 
 
 def _bars(
@@ -194,27 +197,27 @@ def theory_panels(found: Theory, gaps: dict[str, Estimate]) -> dict[str, bytes]:
     ideal = [estimation.error[0] * (estimation.sizes[0] / n) ** 0.5 for n in estimation.sizes]
     axes = {"xscale": "log", "yscale": "log", "xlabel": "instances in a set, N"}
     panels = {
-        "theory-gradient.png": _panel([
+        "theory-gradient.png": panel([
             (gradient.sizes, gradient.variance, "o", BLUE, "total"),
             (gradient.sizes, gradient.seen, "x", RED, "total, policy sees only N"),
             (fewer, gradient.falling, "s", BLUE, "falling part"),
             (fewer, gradient.fitted, "-", GREY, "predicted form"),
         ], ylabel="variance of the gradient", **axes),
-        "theory-cost.png": _panel([
+        "theory-cost.png": panel([
             (cost.sizes, cost.noise, "o-", BLUE, "linear noise"),
             (cost.sizes, cost.signal, "o-", RED, "robustness signal, mean"),
             (cost.sizes, cost.signal_spread, ":", RED, "its spread over draws"),
         ], ylabel=f"local cost at step {cost.step}", **axes),
-        "theory-estimation.png": _panel([
+        "theory-estimation.png": panel([
             (estimation.sizes, estimation.error, "o-", BLUE, "measured"),
             (estimation.sizes, ideal, "-", GREY, "1 / sqrt(N)"),
         ], ylabel="error of the mean return", **axes),
     }  # fmt: skip
     if gaps:
-        figure, [[one]] = _canvas(*PANEL)
+        figure, [[one]] = canvas(*PANEL)
         values, reach = _with_reach(list(gaps.values()))
         one.errorbar(range(len(gaps)), values, yerr=reach, fmt="o", capsize=3, color=BLUE)
         one.set(xticks=range(len(gaps)), xticklabels=list(gaps), ylabel="reward a step lost")
         one.set_ylim(bottom=min(0.0, *(gap.low for gap in gaps.values())))
-        panels["theory-gap.png"] = _png(figure, one, dpi=150)
+        panels["theory-gap.png"] = png(figure, one, dpi=150)
     return panels

@@ -62,7 +62,7 @@ class _Against(Struct, frozen=True):
 
 
 class Filters(Struct, frozen=True):
-    """filters.json: what `measure` finds."""
+    """filters.json: what `measure_filters` finds."""
 
     config: FiltersConfig
     sizes: list[_Point]
@@ -98,8 +98,8 @@ def linear_case(size: int, repeats: int, seed: int, steps: int = 20) -> tuple[fl
     """An ensemble beside the Kalman filter: a point at constant velocity, pushed at random, seen with noise.
 
     Returns:
-        Root mean square distance of the means at the end, in the exact standard deviations, and the mean ratio
-        of the standard deviations.
+        Root mean square distance of the means at the end, in the exact standard deviations, and the mean
+        ratio of the standard deviations.
     """
     generator = np.random.default_rng((seed, size))
     h, push, sigma = 0.1, 0.5, 0.2
@@ -169,7 +169,7 @@ def bounce_case(sizes: tuple[int, ...], repeats: int, seed: int) -> list[tuple[f
     ]
 
 
-def measure(config: FiltersConfig) -> dict[str, Any]:
+def measure_filters(config: FiltersConfig) -> dict[str, Any]:
     """All of it."""
     policy, ensemble = find_policy(config.policy), BeliefConfig()
     linear = [linear_case(size, config.repeats, config.seed) for size in LINEAR_SIZES]

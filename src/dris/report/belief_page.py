@@ -1,0 +1,72 @@
+"""The page about the study of beliefs, from its result files and filters.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dris.core.schema import read_as
+from dris.experiments.study.filters import INSIDE, Filters
+from dris.experiments.study.plan import BELIEF_METHODS, split
+from dris.experiments.study.published import load_published
+from dris.experiments.study.results import Estimate, Results, estimate, load_results, title_of
+from dris.report import belief_figures as figures
+from dris.report.html import write_page
+
+FILTERS = ("none", "kalman", "nominal", "particles", "ensemble")
+"""In the order of the page: the best last."""
+MEANING = {
+    "none": "what the sensor says, as the paper's policies see it",
+    "kalman": "a Kalman filter that knows gravity and neither plate nor bounce",
+    "nominal": "the ensemble, all of whose balls have the middle of the physical ranges",
+    "particles": "50 balls, of which those survive that predicted what is seen",
+    "ensemble": "50 balls, each with its own physics, pulled by what is seen (ensemble Kalman)",
+}
+
+
+def report_belief(folder: Path, out: Path) -> Path:
+    """Write `out/index.html` and its figures about the study in `folder`; returns the page."""
+    results, file = load_results(folder), folder / "filters.json"
+    filters = read_as(file, Filters, "filters") if file.exists() else None
+    files = figures.leading(results, load_published())
+    if filters is not None:
+        files |= figures.quality(filters)
+    return write_page(
+        out, "belief.html", files,
+        results=results, study=BeliefTables(results), meaning=MEANING, filters=filters, inside=INSIDE,
+        title_of=title_of,
+    )  # fmt: skip
+
+
+class BeliefTables:
+    """What the page's tables show."""
+
+    def __init__(self, results: Results):
+        self.results = results
+
+    def conditions(self, preset: str, belief: str = "ensemble") -> list[str]:
+        """Scored with a belief under a preset."""
+        pairs = [split(name) for name in self.results.conditions(preset)]
+        return [condition for found, condition in pairs if found == belief]
+
+    def filters(self, preset: str, condition: str) -> list[str]:
+        """Filters that a condition was scored with."""
+        return [b for b in FILTERS if f"{b}/{condition}" in self.results.conditions(preset)]
+
+    def methods(self, preset: str) -> tuple[list[str], list[str]]:
+        """Those that were trained without a belief, and with one."""
+        every = self.results.methods(preset)
+        looped = [method for method in every if method in BELIEF_METHODS]
+        return [method for method in every if method not in looped], looped
+
+    def row(
+        self, preset: str, method: str, belief: str, conditions: list[str], measure: str
+    ) -> list[Estimate | None]:
+        """Estimates over seeds, by condition."""
+        names = [f"{belief}/{condition}" for condition in conditions]
+        return [estimate(self.results.scores(preset, method, name, measure)) for name in names]
+
+    def measures(self, preset: str) -> list[str]:
+        """Measures of success that all runs of a preset have."""
+        scores = [c.scores for (p, _), cells in self.results.cells.items() if p == preset for c in cells]
+        rows = [row for score in scores for name, row in score.items() if "ramp" not in name]
+        return [key for key in ("success", "success_0.2") if all(key in row for row in rows)]
