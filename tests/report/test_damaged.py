@@ -141,7 +141,7 @@ def damaged(file, content, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize(("make", "cases"), [(run, 100), (study, 40), (theory, 100), (trials, 100)])
 def test_a_damaged_file_is_named_in_a_line_and_nothing_is_written(make, cases, tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "_png", lambda *arguments, **options: b"")  # slow, and past all reading
+    monkeypatch.setattr(figures, "png", lambda *arguments, **options: b"")  # slow, and past all reading
     chance, told, shown = random.Random(make.__name__), 0, 0
     for case in range(cases):
         folder, out = tmp_path / str(case) / "results", tmp_path / str(case) / "page"
@@ -214,7 +214,7 @@ def test_json_that_is_too_deep_is_refused_wherever_it_is_read(tmp_path):
 
 
 def test_files_from_before_kinds_are_known_by_their_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "_png", lambda *arguments, **options: b"")
+    monkeypatch.setattr(figures, "png", lambda *arguments, **options: b"")
     write(study(tmp_path / "study") | theory(tmp_path / "theory") | trials(tmp_path / "trials"))
     found = {}
     for name in ("study", "theory", "trials"):

@@ -70,7 +70,7 @@ def test_the_page_says_what_names_mean(tmp_path):
     ],
 )
 def test_iterations_are_counted_in_round_numbers(monkeypatch, iterations, ticks):
-    monkeypatch.setattr(figures, "_png", lambda figure, axes, **_: axes)
+    monkeypatch.setattr(figures, "png", lambda figure, axes, **_: axes)
     metrics = [{"iteration": k, "reward": 0.1 * k} for k in range(iterations)]
     metrics[-1]["clean/success"] = 0.0  # a single point has no reach of its own
     for axes in figures.learning_curve(metrics).values():
