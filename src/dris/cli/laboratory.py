@@ -16,7 +16,9 @@ from dris.core.schema import header
 
 
 def lab(
-    what: tyro.conf.Positional[Literal["contact", "gains", "cameras", "tracking", "faults", "sight"]],
+    what: tyro.conf.Positional[
+        Literal["contact", "gains", "cameras", "tracking", "faults", "sight", "belief"]
+    ],
     policy: str = "dris-200",
     repeats: int = 5,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -26,9 +28,10 @@ def lab(
     Args:
         what: contact: what balls do on a plate, asked and measured; gains: fit K and D to the training world;
             cameras: time of a pair of pictures; tracking: errors of the track of drawn throws; faults: the
-            same under one imperfection at a time; sight: errors of the track of the twin's balls.
+            same under one imperfection at a time; sight: errors of the track of the twin's balls; belief:
+            the same of a belief beside the tracker, while a policy catches, with good cameras and poor ones.
         policy: Whose catches excite the joints (gains).
-        repeats: Throws of a kind (tracking, sight), pairs of pictures (cameras).
+        repeats: Throws of a kind (tracking, sight, belief), pairs of pictures (cameras).
         json_file: Also write the result to this file.
     """
     validation.check_at_least_one(repeats=repeats)
@@ -41,6 +44,7 @@ def lab(
         "tracking": lambda: _tracking(repeats),
         "faults": _faults,
         "sight": lambda: _sight(repeats),
+        "belief": lambda: _belief(repeats),
     }
     rows = measures[what]()
     if json_file is not None:
@@ -110,3 +114,10 @@ def _sight(launches: int) -> list[dict[str, Any]]:
 
     print(HEADER)
     return measure(launches)
+
+
+def _belief(trials: int) -> list[dict[str, Any]]:
+    from dris.experiments.trials.belief_error import HEADER, measure
+
+    print(HEADER)
+    return measure(trials)

@@ -19,7 +19,7 @@ import numpy as np
 from dris.catching.control import BallEstimate
 from dris.lab.cameras import CameraConfig
 from dris.lab.objects import CatchObject
-from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, exposures, lens_maps
+from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, covers, exposures, lens_maps
 from dris.lab.twin import TICK_S, WINDOW, Twin
 from dris.perception.arrival import Arrival
 from dris.perception.camera import CameraModel, Rig, look_at
@@ -58,6 +58,17 @@ class CameraObserverConfig:
             raise ValueError(
                 f"window_half_px must lie in [16, {0.42 * WINDOW:.0f}] or be None, got {self.window_half_px}"
             )
+
+
+POOR_CAMERAS = CameraObserverConfig(
+    # Four times the noise of a pixel: a sixteenth of the light, four times the electronics' part.
+    sensor=SensorConfig(
+        subframes=3, full_well=625.0, read_noise=8.0, drop_rate=0.0, drop_every=3, covered_s=(0.55, 0.75)
+    ),
+    delay_s=0.06,
+)
+"""Cheap cameras in dim light: noise, 60 ms of latency, every third frame lost; and somebody stands before one
+for 0.2 s while balls from ramps meet the plate."""
 
 
 def camera_model(camera: CameraConfig) -> CameraModel:
@@ -182,6 +193,8 @@ class CameraObserver:
 
     def _frame(self, shot: _Shot) -> Image:
         """What the sensor gives: the mean of the pictures, bent and noisy, in a frame of full size."""
+        if covers(self.config.sensor, shot.exposure):
+            return self._noise(np.zeros(self._shape, np.uint8))
         clean = shot.pictures[0]
         if len(shot.pictures) > 1:
             clean = np.rint(np.mean(shot.pictures, axis=0, dtype=np.float32)).astype(np.uint8)

@@ -34,7 +34,11 @@ class SensorConfig:
     clock_s: tuple[float, float] = (0.0, 0.0)
     """Constant error of each camera's time stamps: what nobody measured or knows."""
     drop_rate: float = 0.01
-    """Share of frames that never arrive."""
+    """Share of frames that never arrive, at random,"""
+    drop_every: int | None = None
+    """and every so many, of each camera."""
+    covered_s: tuple[float, float] | None = None
+    """From when to when the first camera sees nothing: somebody stands before it."""
 
     def __post_init__(self) -> None:
         """Refuse values that no camera has."""
@@ -42,6 +46,10 @@ class SensorConfig:
             raise ValueError(
                 f"need 0 < fps and 0 <= exposure_s <= 1 / fps, got {self.fps}, {self.exposure_s}"
             )
+        if self.drop_every is not None and self.drop_every < 2:
+            raise ValueError(f"drop_every must be None or at least 2, got {self.drop_every}")
+        if self.covered_s is not None and not 0 <= self.covered_s[0] <= self.covered_s[1]:
+            raise ValueError(f"covered_s must be None or go from a time to a later one, got {self.covered_s}")
         if self.subframes < 1 or not self.full_well > 0:
             raise ValueError(
                 f"subframes and full_well must be positive, got {self.subframes}, {self.full_well}"
@@ -69,12 +77,22 @@ def exposures(
     period = 1 / config.fps
     count = int(np.floor((end_s - start_s) / period)) + 1
     frames = [
-        (start_s + config.offset_s[camera] + k * period, camera) for k in range(count) for camera in (0, 1)
+        (start_s + config.offset_s[camera] + k * period, camera)
+        for k in range(count)
+        if config.drop_every is None or (k + 1) % config.drop_every
+        for camera in (0, 1)
     ]
     for true_s, camera in sorted(frames):
         jitter, chance = config.jitter_s * generator.standard_normal(), generator.random()
         if true_s <= end_s and chance >= config.drop_rate:
             yield Exposure(camera, true_s, true_s + config.clock_s[camera] + jitter)
+
+
+def covers(config: SensorConfig, exposure: Exposure) -> bool:
+    """Whether something stands before the camera while it exposes."""
+    if config.covered_s is None or exposure.camera != 0:
+        return False
+    return config.covered_s[0] <= exposure.true_s <= config.covered_s[1]
 
 
 def expose(render: Renderer, exposure: Exposure, config: SensorConfig) -> Image:

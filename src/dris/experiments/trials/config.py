@@ -30,8 +30,9 @@ class TrialsConfig:
     seed: int = TRIALS_SEED
     drive: Drive = "fitted-gains"
     """What stands between reference and torque: see `dris.lab.drives`."""
-    sight: Literal["cameras", "perfect"] = "cameras"
-    """perfect: the true position and velocity, without delay."""
+    sight: Literal["cameras", "poor-cameras", "perfect"] = "cameras"
+    """poor-cameras: four times the noise, 60 ms of latency, every third frame lost, one camera covered for
+    0.2 s. perfect: the true position and velocity, without delay."""
     contact: Literal["real", "training"] = "real"
     """training: every thing bounces and slides as the middle of the training's balls do."""
     coupling: Literal["two-way", "one-way"] = "two-way"

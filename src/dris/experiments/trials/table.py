@@ -26,7 +26,7 @@ from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
 from dris.experiments.trials.config import Kind, TrialsConfig
 from dris.experiments.trials.film import film
 from dris.experiments.trials.outcome import within_limits
-from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
+from dris.lab.camera_observer import POOR_CAMERAS, CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
 from dris.lab.objects import BALLS, IRREGULAR, CatchObject, thing
@@ -36,6 +36,7 @@ from dris.learning.checkpoint import fingerprint, load_checkpoint
 from dris.learning.run_folder import versions
 from dris.sim.contact import AVERAGED
 
+CAMERAS = {"cameras": CameraObserverConfig(), "poor-cameras": POOR_CAMERAS}
 LIGHT_MASS_SCALE = 1e-3
 """Mass of a thing that does not push, over its own."""
 FILM_TRIES = 4
@@ -91,7 +92,7 @@ def _world(config: TrialsConfig, policy: str) -> str:
         "things": [asdict(thing_of(config, what)) for what, _, _ in cells],
         "launches": [repr(launch) for _, _, launch in cells],
         "laboratory": asdict(lab_of(config, find_policy(policy))),
-        "cameras": asdict(CameraObserverConfig()) if config.sight == "cameras" else None,
+        "cameras": None if config.sight == "perfect" else asdict(CAMERAS[config.sight]),
     }
     return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()[:16]
 
@@ -189,7 +190,8 @@ def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
     handle, twin = _laboratory(replace(config, policies=(policy,)))
     object_, seed = thing_of(config, what), config.seed + int(k)
     twin.reset(object_, launch, seed)
-    observer = None if config.sight == "perfect" else CameraObserver(twin, object_, seed=seed)
+    cameras = None if config.sight == "perfect" else CAMERAS[config.sight]
+    observer = None if cameras is None else CameraObserver(twin, object_, cameras, seed)
     found = run_trial(handle, object_, launch, seed, twin, observer)
     outcome = {key: value for key, value in vars(found).items() if key not in _LONG}
     return outcome | {"approach": None if found.approach is None else asdict(found.approach)}
