@@ -12,6 +12,7 @@ os.environ.setdefault("MUJOCO_GL", "egl")
 
 from dris.evaluation.registry import find_policy
 from dris.experiments.study.published import load_published
+from dris.experiments.trials import belief_error
 from dris.experiments.trials import sight_error as measure
 from dris.experiments.trials import table as tables
 from dris.experiments.trials.config import TrialsConfig
@@ -154,6 +155,17 @@ def test_the_eyes_are_measured_against_the_truth(twin):
     assert measure.line(row).startswith(
         "| rubber | 0.20 m | line | 9 (1) | 1.0, 0.0, 0.0 | 0.0, 2.0, 0.0 | 0.00,"
     )
+
+
+def test_with_poor_cameras_a_belief_sees_better_than_the_tracker(monkeypatch):
+    monkeypatch.setattr(belief_error, "BALLS", {"rubber": BALLS["rubber"]})
+    monkeypatch.setattr(belief_error, "RAMP_RADII", (0.20,))
+    monkeypatch.setattr(belief_error, "WATCHED_S", 1.0)
+    rows = {(r["sight"], r["phase"], r["estimator"]): r for r in belief_error.measure(1, seed=5)}
+    tracker, belief = (rows["poor-cameras", "just met the plate", name] for name in ("tracker", "belief"))
+    assert belief["velocity"][0] < tracker["velocity"][0]
+    assert rows["cameras", "flight", "belief"]["position_m"][0] < 0.01
+    assert all(row["trials"] == 1 and row["requests"] > 0 for row in rows.values())
 
 
 def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from dris.lab.sensor import (  # noqa: E402
     SensorConfig,
     SensorNoise,
     bend,
+    covers,
     expose,
     exposures,
     lens_maps,
@@ -131,6 +132,17 @@ def test_frames_come_desynchronised_jittered_and_with_gaps():
     assert taken == again
 
 
+def test_every_third_frame_is_lost_and_one_camera_is_covered_for_a_while():
+    config = SensorConfig(offset_s=(0.0, 0.0), drop_rate=0.0, drop_every=3, covered_s=(0.1, 0.28))
+    taken = list(exposures(config, 0.0, 1.0, np.random.default_rng(0)))
+    for camera in (0, 1):
+        moments = [round(80 * e.true_s) for e in taken if e.camera == camera]
+        assert moments == [k for k in range(81) if k % 3 != 2]
+    hidden = [e for e in taken if covers(config, e)]
+    assert {e.camera for e in hidden} == {0}
+    assert (min(e.true_s for e in hidden), max(e.true_s for e in hidden)) == (0.1125, 0.275)
+
+
 def test_a_clean_image_is_bent_as_the_lens_bends():
     """A dot drawn without a lens lands, after bending, where the lens puts it."""
     plain, bent = laboratory_rig(distortion=(0.0,) * 5)[0], RIG[0]
@@ -146,8 +158,12 @@ def test_a_clean_image_is_bent_as_the_lens_bends():
 
 
 @pytest.mark.parametrize(
-    "values", [{"fps": 0.0}, {"exposure_s": 0.1}, {"drop_rate": 1.0}, {"subframes": 0}, {"jitter_s": -1.0}]
-)
+    "values",
+    [
+        {"fps": 0.0}, {"exposure_s": 0.1}, {"drop_rate": 1.0}, {"subframes": 0}, {"jitter_s": -1.0},
+        {"drop_every": 1}, {"covered_s": (0.3, 0.1)},
+    ],
+)  # fmt: skip
 def test_sensors_that_cannot_be_are_refused(values):
     with pytest.raises(ValueError):
         SensorConfig(**values)
