@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
@@ -59,6 +60,10 @@ def main() -> None:
             prog="dris",
             args=arguments,
         )
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read, `head` for instance, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would write to it again
+        code = 141
     except KeyboardInterrupt:
         print("dris: interrupted; where a command says that it goes on, repeat it", file=sys.stderr)
         code = 130

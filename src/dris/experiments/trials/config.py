@@ -24,7 +24,8 @@ class TrialsConfig:
     """ramps: four balls by three ramps, the paper's table; throws: by hand, as in training and gently;
     balancing: laid on the plate tilted by 30 degrees; irregular: apple, strawberry and wooden cube, thrown
     gently."""
-    policies: tuple[str, ...] = ("veltrack", "e2e", "dris-200")
+    policies: tuple[str, ...] = ("belief-robot",)
+    """The one that was made for a robot, and others to compare it with: see `dris evaluate --help`."""
     trials: int = 20
     """Of every cell."""
     seed: int = TRIALS_SEED
