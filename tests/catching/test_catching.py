@@ -270,6 +270,19 @@ def test_tilt_is_cut_at_a_disc_and_position_at_a_box():
     assert bool((task.world.plate_pos > low - 0.01).all() and (task.world.plate_pos < high + 0.01).all())
 
 
+def test_a_joint_near_the_end_of_its_range_is_asked_to_go_slowly():
+    task = CatchingTask(PRESETS["fr3"])
+    task.allocate(1, 1)
+    task.world.q[0, 1] = -1.7837 + 0.1  # FCI: sqrt(2 x 2.585 x 0.1) - 0.2517 = 0.4673 rad/s downwards
+    away = torch.zeros(1, 7)
+    away[0, 1] = -0.5
+    joints, slowed = task._slow_down(task.world.q + away)
+    assert float((task.world.q - joints)[0, 1]) == pytest.approx(40 / 300 * 0.95 * 0.4673, rel=1e-3)
+    joints, _ = task._slow_down(task.world.q - away)  # upwards, half of 2.62 rad/s
+    assert float((joints - task.world.q)[0, 1]) == pytest.approx(40 / 300 * 0.5 * 2.62, rel=1e-3)
+    assert bool(slowed)
+
+
 @pytest.mark.parametrize(("joint_speed", "most"), [(0.75, 1.0), (1.0, 1.3)])
 @pytest.mark.parametrize("trouble", [{}, {"execution_error": 0.05}, {"delay_s": (0.05, 0.1)}])
 @both_presets

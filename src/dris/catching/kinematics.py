@@ -17,11 +17,10 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+from dris.catching.joint_limits import JointLimits
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, CatchingConfig
 
-SAFE_SHARE = 0.95
-"""Of the speed at which an FR3 stops, wherever its joints are, that they are driven at [design]."""
 LEAST_SPEED = 0.5
 """Inverse kinematics keeps joints where at least so much is allowed towards the end of their range [rad/s]:
 nearer to it FCI allows next to nothing, and a joint that creeps stops the robot [design]."""
@@ -35,11 +34,9 @@ class Kinematics:
         self._model = robot_model(mount or CatchingConfig().mount)
         self._data = mujoco.MjData(self._model)
         self._site = self._model.site("plate").id
-        self.low, self.high = self._model.jnt_range.T.copy()
-        self.speed_limit = self._model.numeric("joint_velocity_limit").data.copy()
-        self._velocity_offset = self._model.numeric("velocity_offset").data.copy()
-        self._deceleration = self._model.numeric("deceleration_limit").data.copy()
-        margin = (LEAST_SPEED + self._velocity_offset) ** 2 / (2 * self._deceleration)
+        self.limits = JointLimits.of(self._model)
+        self.low, self.high, self.speed_limit = self.limits.low, self.limits.high, self.limits.speed
+        margin = self.limits.margin(LEAST_SPEED)
         self._reach_low, self._reach_high = self.low + margin, self.high - margin
         self.plate_half_size = tuple(self._model.geom("plate").size.tolist())
         """Half the plate's lengths and thickness [m]."""
@@ -53,15 +50,8 @@ class Kinematics:
         return self._data.site_xpos[self._site].copy(), self._data.site_xmat[self._site].reshape(3, 3).copy()
 
     def speed_limits_at(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Largest speeds [M] down and up that FCI allows at joints q [M], both positive [rad/s].
-
-        min(dq_max, -offset + sqrt(2 deceleration (distance to the end of the range))), and never negative.
-        """
-        down, up = (
-            np.sqrt(2 * self._deceleration * np.maximum(way, 0.0)) - self._velocity_offset
-            for way in (q - self.low, self.high - q)
-        )
-        return np.clip(down, 0.0, self.speed_limit), np.clip(up, 0.0, self.speed_limit)
+        """Largest speeds [M] down and up that FCI allows at joints q [M], both positive [rad/s]."""
+        return self.limits.speeds_at(q)
 
     def reachable(self, q: np.ndarray) -> np.ndarray:
         """Joints [M] cut to where FCI lets them move both ways."""
@@ -70,25 +60,13 @@ class Kinematics:
     def position_error_bounds(
         self, q: np.ndarray, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Position errors [M] down and up, both positive, that drive joints at q [M] no faster than allowed.
+        """Position errors [M] down and up that drive joints at q [M] no faster than a share of their speeds.
 
-        K e = D dq: a larger error e would drive the joint faster than dq, a share of its speed limit and no
-        more than `SAFE_SHARE` of what is left of it near the end of the range.
-
-        Args:
-            q: Where the joints are.
-            share: Of the speed limits; None: of nothing, and the bounds are infinite.
-            stiffness: K [M] [Nm/rad]
-            damping: D [M] [Nm s/rad]
+        With no share they are infinite: see `JointLimits`.
         """
         if share is None:
             return np.full(len(q), np.inf), np.full(len(q), np.inf)
-        per_speed = np.asarray(damping) / np.maximum(stiffness, 1e-9)
-        down, up = (
-            per_speed * np.minimum(share * self.speed_limit, SAFE_SHARE * allowed)
-            for allowed in self.speed_limits_at(q)
-        )
-        return down, up
+        return self.limits.position_error_bounds(q, share, np.asarray(stiffness), np.asarray(damping))
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
         """[6, M] of the plate's centre: linear, then angular velocity, base frame."""

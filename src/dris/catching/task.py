@@ -20,6 +20,7 @@ from dris.catching.frames import (
     to_motion,
 )
 from dris.catching.instances import PlateMotion, keep_possible
+from dris.catching.joint_limits import JointLimits
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
 from dris.catching.success import caught, normal_tangential, reward_terms
@@ -73,7 +74,10 @@ class CatchingTask(Task):
         self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
         self._drawing: Drawing | None = None
         self.contact = CONTACTS[config.contact]
-        self.arm = load_arm(robot_model(config.mount))
+        model = robot_model(config.mount)
+        self.arm = load_arm(model)
+        self._limits = JointLimits.of(model, lambda values: torch.tensor(values, dtype=torch.float32))
+        self._gains = torch.tensor([config.stiffness, config.damping])
         self.plate_half_length = float(self.arm.plate_half_size[0])  # the paper's l_e
 
     @classmethod
@@ -181,8 +185,16 @@ class CatchingTask(Task):
         tilt_in_base = (self._rotation[:, :2, :2] @ tilt[..., None])[..., 0]
         quat = quat_multiply(quat_of_tilt(tilt_in_base), self._home_quat)
         joints, reached = self.world.solve_ik(target, quat, start=self.world.q)
-        joints, slowed = slow_down(joints, self.world.q, self.world.max_position_error)
+        joints, slowed = self._slow_down(joints)
         return joints, limited | (wished != target).any(dim=1) | ~reached | slowed
+
+    def _slow_down(self, joints: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Joints [B, M] to which the law goes no faster than FCI allows, if speeds are limited."""
+        share, q = self.config.joint_speed, self.world.q
+        if share is None:
+            return slow_down(joints, q, self.world.max_position_error)
+        down, up = self._limits.position_error_bounds(q, share, *self._gains)
+        return slow_down(joints, q, torch.where(joints > q, up, down))
 
     def draw(self, which: int) -> np.ndarray:
         """The robot and the balls of one set; lost balls are grey."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_args
 
-from dris.catching.kinematics import SAFE_SHARE
+from dris.catching.joint_limits import SAFE_SHARE
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.lab import Drive
 from dris.lab.model import LabConfig
