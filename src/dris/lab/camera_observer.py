@@ -66,6 +66,7 @@ POOR_CAMERAS = CameraObserverConfig(
         subframes=3, full_well=625.0, read_noise=8.0, drop_rate=0.0, drop_every=3, covered_s=(0.55, 0.75)
     ),
     delay_s=0.06,
+    tracker=TrackerConfig(valid_s=0.15),  # or it would have nothing to say: its youngest sight is 60 ms old
 )
 """Cheap cameras in dim light: noise, 60 ms of latency, every third frame lost; and somebody stands before one
 for 0.2 s while balls from ramps meet the plate."""
