@@ -1,5 +1,6 @@
 """Where an episode begins and where the plate may go: at the arrival of the ball, in a box about that."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from dris import Env, EnvConfig
-from dris.catching.settings import TEXT, CatchingConfig
+from dris.catching.settings import PRESETS, TEXT, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.constants import GRAVITY
 
@@ -142,3 +143,26 @@ def test_inside_the_box_nothing_is_changed():
         boxed.advance(command, 0.05)
         free.advance(command, 0.05)
     assert float(cut.float().mean()) > 0.9 and not (command[cut] == expected[cut]).all(dim=1).any()
+
+
+def test_balls_are_laid_on_a_tilted_plate():
+    """30 degrees, at rest, the largest of a set touching; a share of the episodes, the others thrown as ever."""
+    tilted = replace(PRESETS["fr3"], laid_share=1.0, laid_tilt=(math.pi / 6, math.pi / 6))
+    task = CatchingTask(tilted)
+    env = Env(task, EnvConfig(sets=20, instances=4, seed=2))
+    env.reset()
+    assert task.normal[:, 2].tolist() == pytest.approx([math.cos(math.pi / 6)] * 20, abs=2e-3)
+    torch.testing.assert_close(task.world.plate_pos, task.home_pos.expand(20, 3), atol=2e-3, rtol=0)
+    assert float(task.world.vel.abs().max()) == 0.0
+    from_plate = task.world.pos - task.world.plate_pos[:, None]
+    height = (from_plate * task.normal[:, None]).sum(dim=-1)
+    torch.testing.assert_close(height[:, 0], task.world.radius.max(dim=1).values, atol=2e-3, rtol=0)
+    assert bool((from_plate[..., 2] > height * math.cos(math.pi / 6) - 1e-3).all())  # uphill, not down
+
+    some = CatchingTask(replace(tilted, laid_share=0.3))
+    Env(some, EnvConfig(sets=400, instances=1, seed=2)).reset()
+    still = some.world.vel[:, 0].norm(dim=1) == 0
+    assert float(still.float().mean()) == pytest.approx(0.3, abs=0.07)
+    plain = CatchingTask(PRESETS["fr3"])
+    Env(plain, EnvConfig(sets=400, instances=1, seed=2)).reset()
+    assert torch.equal(some.world.pos[~still], plain.world.pos[~still])

@@ -42,6 +42,7 @@ CONDITIONS: dict[str, Condition] = {
     "radius": Condition(domain=(("radius", 0.04, 0.05),)),  # trained on 0.02 to 0.04
     "soft-gains": Condition(task=(("gain_scale", 0.8),)),
     "stiff-gains": Condition(task=(("gain_scale", 1.2),)),
+    "balancing": Condition(task=(("laid_share", 1.0), ("laid_tilt", (math.radians(30.0),) * 2))),
     "ramp-1.3": ramp(1.3),
     "ramp-2.0": ramp(2.0),
     "ramp-1.3-noise-2": ramp(1.3, noise=2),

@@ -92,6 +92,11 @@ class CatchingConfig:
     """Time of flight to the catching region [s] [paper]."""
     region_radius: float = 0.2
     """Horizontal radius of the catching region around the plate, at its height [m] [paper]."""
+    laid_share: float = 0.0
+    """Share of the episodes that begin with the ball at rest on the plate, which stands tilted at home, in
+    place of a throw: the paper's balancing [design]."""
+    laid_tilt: tuple[float, float] = (0.0, math.radians(30.0))
+    """Of the plate then [rad]."""
     lead_s: tuple[float, float] = (0.08, 0.12)
     """The episode begins this long before arrival [s] [paper]."""
     incoming: tuple[float, float] = (-math.pi / 2, math.pi / 2)
@@ -129,7 +134,7 @@ class CatchingConfig:
 
     def __post_init__(self) -> None:
         """Refuse values outside what the task means."""
-        for name in ("distance", "flight_s", "lead_s", "incoming", "spawn_height"):
+        for name in ("distance", "flight_s", "lead_s", "incoming", "spawn_height", "laid_tilt"):
             low, high = getattr(self, name)
             if low > high:
                 raise ValueError(f"{name} ({low}, {high}) is reversed: the lower end comes first")
@@ -161,6 +166,8 @@ class CatchingConfig:
         for name in ("distance", "flight_s", "lead_s"):
             if not getattr(self, name)[0] > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if not 0 <= self.laid_share <= 1:
+            raise ValueError(f"laid_share must lie in [0, 1], got {self.laid_share}")
         if self.joint_noise < 0:
             raise ValueError(f"joint_noise must not be negative, got {self.joint_noise}")
         if not all(lo < 0 < hi for lo, hi in zip(self.workspace_low, self.workspace_high, strict=True)):

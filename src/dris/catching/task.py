@@ -13,6 +13,7 @@ from dris.catching.actions import decode, keep_inside, slow_down
 from dris.catching.conditions import CONDITIONS
 from dris.catching.frames import (
     motion_to_base,
+    normal_of_tilt,
     plate_normal,
     quat_multiply,
     quat_of_tilt,
@@ -138,6 +139,12 @@ class CatchingTask(Task):
             self._place(sets, self._meeting(thrown) + error)
             ball = self.home_pos + thrown.offset
             offset = ball - self.world.plate_pos[sets]
+        velocity = thrown.velocity
+        if config.laid_share > 0:
+            laid = rng.uniform(1)[:, 0] < config.laid_share
+            resting = self._lay(sets, laid, self.domain.column(parameters, "radius"), rng)
+            ball, velocity = torch.where(laid[:, None], resting, ball), velocity * ~laid[:, None]
+            offset = ball - self.world.plate_pos[sets]
 
         # All balls of a set start alike: [R, 3] to [R, N, 3].
         shape = (len(sets), self.world.num_instances, 3)
@@ -147,7 +154,7 @@ class CatchingTask(Task):
         self.world.place_spheres(
             sets,
             pos=ball[:, None].expand(shape),
-            vel=thrown.velocity[:, None].expand(shape),
+            vel=velocity[:, None].expand(shape),
             radius=column(parameters, "radius"),
             static_friction=static,
             dynamic_friction=torch.minimum(static, dynamic),
@@ -162,6 +169,28 @@ class CatchingTask(Task):
         """Put the arms of some sets [R] at joints q [R, M], at rest."""
         self.world.place_arms(sets, q, torch.zeros_like(q))
         self._start_q[sets] = q
+
+    def _lay(
+        self, sets: torch.Tensor, laid: torch.Tensor, radius: torch.Tensor, rng: KeyedRng
+    ) -> torch.Tensor:
+        """Tilt the plates of those sets [R] of which `laid` [R] says so; where their balls then lie [R, 3].
+
+        Balls of a set start alike, so that the largest touches the plate and others, radius [R, N], fall by
+        as much as they are smaller. They lie up to 3 cm above the middle, seen down the slope.
+        """
+        low, high = self.config.laid_tilt
+        size, axis = rng.uniform(1, low=low, high=high), rng.uniform(1, high=2 * torch.pi)
+        tilt = size * torch.cat((axis.cos(), axis.sin()), dim=1)
+        quat = quat_multiply(quat_of_tilt(tilt), self._home_quat)
+        place = self.home_pos.expand(len(sets), 3)
+        near, _ = self.world.solve_ik(place, quat)
+        joints, _ = self.world.solve_ik(place, quat, start=near)
+        self._place(sets[laid], joints[laid])
+        normal = normal_of_tilt(tilt)
+        uphill = torch.tensor([0.0, 0.0, 1.0]) - normal[:, 2:] * normal
+        uphill = uphill / uphill.norm(dim=1, keepdim=True).clamp_min(1e-6)
+        along = rng.uniform(1, high=0.03)
+        return self.world.plate_pos[sets] + along * uphill + radius.max(dim=1).values[:, None] * normal
 
     def _meeting(self, thrown: Thrown) -> torch.Tensor:
         """Joints [R, M] that put the plate where the balls arrive, its normal against their velocity.
