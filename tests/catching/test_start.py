@@ -9,6 +9,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from dris import Env, EnvConfig
+from dris.catching.frames import plate_normal
 from dris.catching.settings import PRESETS, TEXT, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.constants import GRAVITY
@@ -155,7 +156,8 @@ def test_balls_are_laid_on_a_tilted_plate():
     torch.testing.assert_close(task.world.plate_pos, task.home_pos.expand(20, 3), atol=2e-3, rtol=0)
     assert float(task.world.vel.abs().max()) == 0.0
     from_plate = task.world.pos - task.world.plate_pos[:, None]
-    height = (from_plate * task.normal[:, None]).sum(dim=-1)
+    normal = plate_normal(task.world.plate_quat)  # base frame
+    height = (from_plate * normal[:, None]).sum(dim=-1)
     torch.testing.assert_close(height[:, 0], task.world.radius.max(dim=1).values, atol=2e-3, rtol=0)
     assert bool((from_plate[..., 2] > height * math.cos(math.pi / 6) - 1e-3).all())  # uphill, not down
 
