@@ -153,7 +153,7 @@ def bounce_case(sizes: tuple[int, ...], repeats: int, seed: int) -> list[tuple[f
         ensembles, weight = [draw(size) for size in sizes], np.zeros(PARTICLES)
         for _ in range(steps):
             for balls in (truth, particles, *ensembles):
-                balls[:, 0], balls[:, 1] = bounce(*balls.T, h)
+                balls[:, 0], balls[:, 1] = bounce(balls[:, 0], balls[:, 1], balls[:, 2], h)
             seen = truth[:, 0] + sigma * generator.standard_normal(1)
             weight -= 0.5 * ((particles[:, 0] - seen) / sigma) ** 2
             ensembles = [ensemble_update(e, e[:, :1], seen, np.array([sigma])).values for e in ensembles]

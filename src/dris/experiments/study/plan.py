@@ -223,8 +223,8 @@ def belief_study(quick: bool = False) -> Study:
 
     everywhere = seen(filters, "clean", "noise-2", "noise-4", "correlated-2")
     if quick:
-        jobs = (Job("e2e", "released", 0), Job("loop-scratch", "released", 0))
-        return replace(study, name="belief-quick", jobs=jobs, conditions=everywhere)
+        few = (Job("e2e", "released", 0), Job("loop-scratch", "released", 0))
+        return replace(study, name="belief-quick", jobs=few, conditions=everywhere)
     between = seen(("none", "ensemble"), "noise-1", "noise-3")
     sight = ("bias-2", "dropout-40", "delay-20", "delay-40", "delay-60")
     physics = ("restitution", "friction", "radius", "execution", "soft-gains", "stiff-gains")
