@@ -54,21 +54,24 @@ class JointLimits:
         )
         return xp.minimum(down, self.speed), xp.minimum(up, self.speed)
 
-    def position_error_bounds(self, q: Any, share: float, stiffness: Any, damping: Any) -> tuple[Any, Any]:
+    def position_error_bounds(
+        self, q: Any, share: float, stiffness: Any, damping: Any, near_end: float = SAFE_SHARE
+    ) -> tuple[Any, Any]:
         """Position errors [..., M] down and up, both positive, that drive joints no faster than allowed.
 
         K e = D dq: a larger error e would drive the joint faster than dq, a share of its speed limit and no
-        more than `SAFE_SHARE` of what is left of it near the end of the range.
+        more than another share of what is left of it near the end of the range.
 
         Args:
             q: Where the joints are [..., M].
             share: Of the speed limits.
             stiffness: K [M] [Nm/rad]
             damping: D [M] [Nm s/rad]
+            near_end: Of what is left.
         """
         xp = array_namespace(q)
         per_speed = damping / at_least(stiffness, 1e-9)
         down, up = (
-            per_speed * xp.minimum(share * self.speed, SAFE_SHARE * allowed) for allowed in self.speeds_at(q)
+            per_speed * xp.minimum(share * self.speed, near_end * allowed) for allowed in self.speeds_at(q)
         )
         return down, up

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from dris.catching.joint_limits import JointLimits
+from dris.catching.joint_limits import SAFE_SHARE, JointLimits
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, CatchingConfig
 
@@ -58,7 +58,12 @@ class Kinematics:
         return np.clip(q, self._reach_low, self._reach_high)
 
     def position_error_bounds(
-        self, q: np.ndarray, share: float | None, stiffness: Sequence[float], damping: Sequence[float]
+        self,
+        q: np.ndarray,
+        share: float | None,
+        stiffness: Sequence[float] | np.ndarray,
+        damping: Sequence[float] | np.ndarray,
+        near_end: float = SAFE_SHARE,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Position errors [M] down and up that drive joints at q [M] no faster than a share of their speeds.
 
@@ -66,7 +71,9 @@ class Kinematics:
         """
         if share is None:
             return np.full(len(q), np.inf), np.full(len(q), np.inf)
-        return self.limits.position_error_bounds(q, share, np.asarray(stiffness), np.asarray(damping))
+        return self.limits.position_error_bounds(
+            q, share, np.asarray(stiffness), np.asarray(damping), near_end
+        )
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
         """[6, M] of the plate's centre: linear, then angular velocity, base frame."""
@@ -85,6 +92,10 @@ class Kinematics:
         torque = np.zeros(self._model.nv)
         mujoco.mj_mulM(self._model, self._data, torque, ddq)
         return torque
+
+    def joint_inertia(self, q: np.ndarray) -> np.ndarray:
+        """What each joint alone has to move at q, [M], rotors included [kg m2]."""
+        return np.array([self.inertial_torque(q, alone)[k] for k, alone in enumerate(np.eye(len(q)))])
 
     def solve(
         self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int = 12

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import mujoco
 import numpy as np
 
+from dris.catching.joint_limits import SAFE_SHARE
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.lab.forces import Forces
@@ -60,6 +61,12 @@ class TwinConfig:
     """Share of FCI's torque rate and of the torque limits that the law itself keeps to, by acting more slowly
     on a reference that jumps: K (q~ - q) - D dq changes and grows no further. None: it asks for what it
     wants, and is cut."""
+    brakes_in_time: bool = False
+    """Whether a governed law takes the speed that a joint will have once its torque has been taken back at
+    the governor's rate. With stiff gains it overshoots otherwise."""
+    reference_lead: float = 1.0
+    """How far a controller's references may lead, over what drives joints at their speed limits: within a
+    control step the arm catches up with them, and this law keeps the speed."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -78,6 +85,10 @@ class TwinConfig:
             raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
         if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
             raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
+        if self.brakes_in_time and self.governor is None:
+            raise ValueError("brakes_in_time needs a governor, whose rate it brakes with")
+        if not self.reference_lead >= 1:
+            raise ValueError(f"reference_lead must be at least 1, got {self.reference_lead}")
         if not 0 <= self.latency_s <= 1:
             raise ValueError(f"latency_s must lie in [0, 1] s, got {self.latency_s}")
         steps = TICK_S / self.lab.timestep
@@ -123,6 +134,7 @@ class Twin:
         self._steps = round(TICK_S / self.config.lab.timestep)
         self._latency = round(self.config.latency_s / TICK_S)
         self._gains = np.array([self.config.stiffness, self.config.damping])
+        self._inertia = self.kinematics.joint_inertia(np.array(self.config.home))
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
         self._built: tuple[CatchObject, RampShape | None] | None = None
@@ -227,11 +239,14 @@ class Twin:
         self.forces.apply(data)
         mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
+        speed = dq + self._to_come() if self.config.brakes_in_time else dq
+        share = self.config.joint_speed
+        near_end = share if share and self.config.brakes_in_time else SAFE_SHARE
         down, up = self.kinematics.position_error_bounds(
-            q + REACTION_S * dq, self.config.joint_speed, *self._gains
+            q + REACTION_S * speed, share, *self._gains, near_end
         )
         error = np.clip(self._reference - q, -down, up)
-        wished = self._gains[0] * error - self._gains[1] * dq + data.qfrc_bias[:JOINTS]
+        wished = self._gains[0] * error - self._gains[1] * speed + data.qfrc_bias[:JOINTS]
         if self.config.governor is not None:
             governed = self._govern(wished, data.qfrc_bias[:JOINTS])
             self.governed_ticks += bool((governed != wished).any())
@@ -250,6 +265,11 @@ class Twin:
         allowed = np.maximum(np.where(dq > 0, up, down), 1e-9)
         self.speed_share = max(self.speed_share, float((np.abs(dq) / allowed).max()))
         self.ticks += 1
+
+    def _to_come(self) -> np.ndarray:
+        """What joint speeds [7] still gain while the law's torque S is taken back: S |S| / (2 M rate)."""
+        rate = (self.config.governor or 1.0) * FCI_TORQUE_RATE
+        return self._servo * np.abs(self._servo) / (2 * self._inertia * rate)
 
     def _govern(self, wished: np.ndarray, bias: np.ndarray) -> np.ndarray:
         """Torques [7] near those wished for whose part without C + g changes and grows within limits."""
