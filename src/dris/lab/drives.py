@@ -18,7 +18,8 @@ IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 
 LIVELY_SHARE = 0.8
 """Of the joints' speeds that a policy of preset `fr3` is driven at. It was trained with 0.5, because nothing
-brakes in time there; here the law does, and a ball on a tilted plate needs the speed (docs/reports/trials.md)."""
+brakes in time there; here the law does, and a ball on a tilted plate needs the speed
+(docs/reports/trials.md)."""
 REFERENCE_LEAD = 1.2
 """With it a reference leads by what drives the joint at its limit in the middle of a control step of 50 ms,
 not only at its beginning: 1 + 0.025 s K / D, D / K being 0.13 s [design]."""
@@ -36,8 +37,9 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     of the stiff gains of preset `paper` and serves policies that were trained with these; any other policy
     keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it (presets
     `released` and `fr3`), and then runs inside `SAFE_SHARE` of the joints' speeds or its own share, and
-    `GOVERNOR`; `fr3` at `LIVELY_SHARE`, braking in time. Its controller shortens the way of all joints together, so that none is asked to go faster:
-    cutting each for itself would turn the plate (docs/reports/twin.md).
+    `GOVERNOR`; `fr3` at `LIVELY_SHARE`, braking in time. Its controller shortens the way of all joints
+    together, so that none is asked to go faster: cutting each for itself would turn the plate
+    (docs/reports/trials.md).
 
     Raises:
         ValueError: There is none; the message lists those there are.
