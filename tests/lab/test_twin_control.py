@@ -196,6 +196,35 @@ def test_no_joint_outruns_what_is_allowed_near_the_end_of_its_range(joint, sign)
     assert twin.speed_share <= 1.0
 
 
+def test_a_law_that_brakes_in_time_does_not_overshoot_where_torques_change_slowly():
+    """Three joints are called to and fro: by 1000 Nm/s their torques follow late."""
+    chosen, share = drive("fitted-gains", PRESETS["fr3"]), {}
+    for in_time in (True, False):
+        twin = Twin(replace(chosen, brakes_in_time=in_time))
+        twin.reset(BALLS["foam"], Drop(3.0, offset=(0.5, 0.5)), 0)
+        home = twin.joints()
+        for step in range(8):
+            twin.set_reference(home + 0.3 * (-1) ** step * np.array([0, 1, 0, 1, 0, 1, 0]))
+            twin.advance(100)
+        share[in_time] = twin.speed_share
+    assert share[True] <= 1.0 < share[False]
+    # S |S| / (2 M rate): 30 Nm on 1.5 kg m2, taken back at 900 Nm/s, still bring 900 / 2700 = 0.333 rad/s.
+    twin._servo, twin._inertia = np.full(7, -30.0), np.full(7, 1.5)
+    assert twin._to_come().tolist() == pytest.approx([-1 / 3] * 7)
+    with pytest.raises(ValueError, match="brakes_in_time needs a governor"):
+        replace(chosen, governor=None)
+
+
+def test_references_may_lead_by_more_where_the_law_keeps_the_speed():
+    config = replace(TASK, joint_speed=0.3)
+    ball = BallEstimate(np.array([0.5, 0.0, 0.8]), np.zeros(3))
+    q, ways = np.array(TASK.home), []
+    for lead in (1.0, 1.2):
+        controller = Controller(lambda states, tilt: np.array([1.0, 1.0, 1.0, 0.0, 0.0]), config, lead)
+        ways.append(controller.step(0.0, ball, q).joints - q)
+    np.testing.assert_allclose(ways[1], 1.2 * ways[0], atol=1e-12)
+
+
 def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
     robot = PRESETS["robot"]
     assert drive("rate-limit", robot).stiffness == drive("no-rate-limit", robot).stiffness == robot.stiffness
@@ -216,10 +245,11 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
 def test_a_governed_drive_never_asks_for_more_than_fci_accepts():
     """Also where C + g of a fast arm change faster than what the governor leaves them."""
     chosen = drive("fitted-gains", PRESETS["fr3"])
-    assert (chosen.governor, chosen.joint_speed) == (0.9, 0.5)
+    assert (chosen.governor, chosen.joint_speed) == (0.9, 0.8)
+    assert chosen.brakes_in_time and chosen.reference_lead == 1.2
     home, largest = np.array(PRESETS["fr3"].home), {}
     for governor in (0.9, None):
-        twin = Twin(replace(chosen, governor=governor))
+        twin = Twin(replace(chosen, governor=governor, brakes_in_time=False))
         twin.reset(BALLS["foam"], Drop(1.5, offset=(0.5, 0.5)), 0)
         for k in range(12):
             twin.set_reference(home + 0.4 * (-1) ** k * np.array([0, 1, 0, -1, 0, 1, 0]))

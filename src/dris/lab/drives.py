@@ -61,8 +61,13 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
     if name == "fitted-gains" and task.start == "arrival" and task.joint_speed is not None:
-        lively = {"brakes_in_time": True, "reference_lead": REFERENCE_LEAD}
-        return replace(own, joint_speed=LIVELY_SHARE, governor=GOVERNOR, **lively)
+        return replace(
+            own,
+            joint_speed=LIVELY_SHARE,
+            governor=GOVERNOR,
+            brakes_in_time=True,
+            reference_lead=REFERENCE_LEAD,
+        )
     if name == "fitted-gains" and (task.torque_rate is None or task.start == "arrival"):
         return replace(own, joint_speed=task.joint_speed or SAFE_SHARE, governor=GOVERNOR)
     if name in ("rate-limit", "fitted-gains"):

@@ -243,7 +243,7 @@ class Twin:
         share = self.config.joint_speed
         near_end = share if share and self.config.brakes_in_time else SAFE_SHARE
         down, up = self.kinematics.position_error_bounds(
-            q + REACTION_S * speed, share, *self._gains, near_end
+            q + REACTION_S * speed, share, self._gains[0], self._gains[1], near_end
         )
         error = np.clip(self._reference - q, -down, up)
         wished = self._gains[0] * error - self._gains[1] * speed + data.qfrc_bias[:JOINTS]
