@@ -24,6 +24,8 @@ DOMAIN = Domain(
     }
 )
 
+JOINTS = 7
+"""Of an FR3."""
 CONTROL_IK = IkConfig(stay_weight=3e-4, home_weight=1e-4, position_tolerance=5e-3, tilt_tolerance=0.02)
 """Inverse kinematics for control, in every world: stay near the present posture rather than swing the elbow
 for the last millimetre, which the next step corrects anyway [design]."""
@@ -138,6 +140,9 @@ class CatchingConfig:
             low, high = getattr(self, name)
             if low > high:
                 raise ValueError(f"{name} ({low}, {high}) is reversed: the lower end comes first")
+        for name in ("home", "stiffness", "damping"):
+            if len(getattr(self, name)) != JOINTS:
+                raise ValueError(f"{name} needs {JOINTS} values, got {getattr(self, name)}")
         if not 0 < self.max_tilt < math.pi / 4:
             raise ValueError(f"max_tilt must lie in (0, pi/4), got {self.max_tilt}")
         for name, known in (
