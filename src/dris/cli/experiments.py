@@ -77,7 +77,7 @@ def study(
             (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
         out: Folder of the results; by default runs/ and its name, with --quick the name and -quick. What this
-            repository holds is in results/paper, results/belief-study and results/theory.
+            repository holds is in results/paper and results/theory.
         work: Folder of the runs themselves.
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
