@@ -57,20 +57,19 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
         raise ValueError(
             f"deviations must be positive and finite, got {deviation.min()} to {deviation.max()}"
         )
-    x, scale = xp.astype(values, xp.float64), xp.astype(deviation, xp.float64)
     # In units of the observation's deviation: R is the identity, and the matrix below is well conditioned.
-    h, y = xp.astype(predicted, xp.float64) / scale[..., None, :], xp.astype(observed, xp.float64) / scale
-    x_mean, h_mean = xp.mean(x, axis=-2, keepdims=True), xp.mean(h, axis=-2, keepdims=True)
-    x_off, h_off = x - x_mean, h - h_mean
-    turned = xp.matrix_transpose(h_off)
-    matrix = turned @ h_off / (count - 1) + xp.eye(size, dtype=xp.float64)
-    off = y[..., None, :] - h_mean
-    variances, axes = xp.linalg.eigh(matrix)
-    along = off @ axes  # [..., 1, S]
-    cross = xp.matrix_transpose(axes) @ (turned @ x_off / (count - 1))  # [..., S, D]: P_hx on these axes
-    root = xp.sqrt(variances)
-    updated = x_mean + (along / variances[..., None, :]) @ cross
-    updated = updated + x_off - (h_off @ axes / (variances + root)[..., None, :]) @ cross
+    scale = xp.astype(deviation, xp.float64)
+    h, y = predicted / scale[..., None, :], observed / scale
+    both = xp.concat((h, xp.astype(values, xp.float64)), axis=-1)  # [..., N, S + D]
+    mean = xp.sum(both, axis=-2, keepdims=True) / count
+    h_off = h - mean[..., :size]
+    covariance = xp.matrix_transpose(h_off) @ (both - mean) / (count - 1)  # P_hh and P_hx [..., S, S + D]
+    variances, axes = xp.linalg.eigh(covariance[..., :size] + xp.eye(size, dtype=xp.float64))
+    along = (y[..., None, :] - mean[..., :size]) @ axes  # [..., 1, S]
+    cross = xp.matrix_transpose(axes) @ covariance[..., size:]  # P_hx on these axes
+    variance = variances[..., None, :]
+    pull = along / variance - h_off @ axes / (variance + xp.sqrt(variance))
+    updated = both[..., size:] + pull @ cross
     surprise = xp.sum(along[..., 0, :] ** 2 / variances, axis=-1)
     volume = xp.sum(xp.log(variances), axis=-1) + 2 * xp.sum(xp.log(scale), axis=-1)
     likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))

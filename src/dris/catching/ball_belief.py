@@ -222,7 +222,9 @@ class BallBelief:
         if time_s > self.time_s:
             self._carry(ahead, self.time_s, time_s)
         states = np.concatenate((ahead.pos[0], ahead.vel[0]), axis=1)
-        return states.mean(axis=0), states.std(axis=0, ddof=1)
+        mean = states.sum(axis=0) / len(states)
+        off = states - mean
+        return mean, np.sqrt(np.einsum("ij,ij->j", off, off) / (len(states) - 1))
 
     @property
     def centre(self) -> np.ndarray:
@@ -290,24 +292,26 @@ class BallBelief:
     def _pull(self, predicted: np.ndarray, observed: np.ndarray, deviation: np.ndarray, gate: float) -> float:
         """Pull the balls towards an observation, unless it surprises too much."""
         balls = self._balls
-        values = np.concatenate([*(part[0] for part in balls.parts()), self._drag[:, None]], axis=1)
-        values = values.astype(np.float64)
-        update = ensemble_update(values, predicted.astype(np.float64), observed, deviation)
+        parts = [part[0] for part in balls.parts()]
+        values = np.concatenate([*parts, self._drag[:, None]], axis=1, dtype=np.float64)
+        update = ensemble_update(values, predicted, observed, deviation)
         surprise = float(update.surprise)
         if surprise > gate:
             self.refused += 1
             return surprise
         self.refused = 0
         assert self.time_s is not None
-        told = np.ones(14, dtype=bool)
-        told[6:13] = self.time_s - self._touched_s < self.config.contact_s
-        values[:, told] = update.values[:, told]
-        self._drag = values[:, 13].clip(*self.config.drag)
+        if self.time_s - self._touched_s < self.config.contact_s:
+            values[:, 6:13] = update.values[:, 6:13]
+        values[:, :6] = update.values[:, :6]
+        self._drag = update.values[:, 13].clip(*self.config.drag)
         values[:, :3] += self.config.jitter_m * self._generator.standard_normal((len(values), 3))
         plate = self._plate or self._past.between(self.time_s, self.time_s, 1)
         motion = PlateMotion(plate["pos"], plate["axes"][:, :, 2], plate["vel"], plate["omega"])
         possible, changed = keep_possible(values[:, :13], balls.mode[0] > 0, motion, self._half[0])
         self.repaired += int(changed.sum())
-        for part, value in zip(balls.parts(), np.split(possible, (3, 6, 9, 10, 11, 12), axis=1), strict=True):
-            part[0] = value
+        first = 0
+        for part in parts:
+            part[:] = possible[:, first : first + part.shape[1]]
+            first += part.shape[1]
         return surprise

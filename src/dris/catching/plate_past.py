@@ -11,6 +11,25 @@ KEPT_S = 0.3
 """So long a past is kept, and so far the plate is carried on [s]."""
 
 
+_FIRST, _SECOND = (0, 1, 2, 3, 0, 0, 1, 3, 3, 3), (0, 1, 2, 3, 1, 2, 2, 0, 1, 2)
+_ROTATION = np.array(
+    [
+        (1, 0, 0, 0, -1, 0, 0, 0, -1),  # xx
+        (-1, 0, 0, 0, 1, 0, 0, 0, -1),  # yy
+        (-1, 0, 0, 0, -1, 0, 0, 0, 1),  # zz
+        (1, 0, 0, 0, 1, 0, 0, 0, 1),  # ww
+        (0, 2, 0, 2, 0, 0, 0, 0, 0),  # xy
+        (0, 0, 2, 0, 0, 0, 2, 0, 0),  # xz
+        (0, 0, 0, 0, 0, 2, 0, 2, 0),  # yz
+        (0, 0, 0, 0, 0, -2, 0, 2, 0),  # wx
+        (0, 0, 2, 0, 0, 0, -2, 0, 0),  # wy
+        (0, -2, 0, 2, 0, 0, 0, 0, 0),  # wz
+    ],
+    dtype=float,
+)
+"""Products of a unit quaternion's parts (x, y, z, w) in the entries of its rotation, row by row."""
+
+
 class PlatePast:
     """Where the plate was, as its joints say, and where it will be if it goes on as it does."""
 
@@ -71,21 +90,4 @@ def _rate(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 def _matrices(quat: np.ndarray) -> np.ndarray:
     """Rotations [n, 3, 3] of unit quaternions [n, 4]; SciPy's takes several times as long for so few."""
-    x, y, z, w = quat.T
-    found = np.empty((len(quat), 3, 3))
-    found[:, 0, 0], found[:, 0, 1], found[:, 0, 2] = (
-        1 - 2 * (y * y + z * z),
-        2 * (x * y - w * z),
-        2 * (x * z + w * y),
-    )
-    found[:, 1, 0], found[:, 1, 1], found[:, 1, 2] = (
-        2 * (x * y + w * z),
-        1 - 2 * (x * x + z * z),
-        2 * (y * z - w * x),
-    )
-    found[:, 2, 0], found[:, 2, 1], found[:, 2, 2] = (
-        2 * (x * z - w * y),
-        2 * (y * z + w * x),
-        1 - 2 * (x * x + y * y),
-    )
-    return found
+    return ((quat[:, _FIRST] * quat[:, _SECOND]) @ _ROTATION).reshape(-1, 3, 3)
