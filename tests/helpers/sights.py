@@ -22,6 +22,11 @@ def pinhole(camera, point):
     )
 
 
+START, VELOCITY = np.array([0.9, 0.1, 1.2]), np.array([-1.5, 0.4, -2.0])
+TIMES = np.arange(9) * 0.0125
+"""Where and how fast a throw begins, and when it is seen: base frame, SI."""
+
+
 def exact_sight(rig, time_s, camera, point, noise_px=(0.0, 0.0)):
     """The sight of a point, without ball or lens."""
     model = rig[camera]
