@@ -16,7 +16,8 @@ from dris.core.env import Env, EnvConfig
 from dris.core.process import start_warp
 from dris.sim.chain import Chain, chain_functions, upload
 from dris.sim.model import load_arm
-from dris.sim.world import PlateWorld, WorldConfig
+from dris.sim.world import PlateWorld
+from dris.sim.world_config import WorldConfig
 
 FR3_HOME = TEXT.home
 FR3 = {"fr3": TEXT, "fr3-down": CatchingConfig()}  # stiff with a level hand, soft with the hand down

@@ -11,7 +11,8 @@ from dris import Env, EnvConfig
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core import process
-from dris.sim.world import PlateWorld, WorldConfig
+from dris.sim.world import PlateWorld
+from dris.sim.world_config import WorldConfig
 
 
 @pytest.fixture(autouse=True)

@@ -98,16 +98,14 @@ class Controller:
     It starts with the first `step`: the motion frame is the plate's place then, turned to the ball.
     """
 
-    def __init__(self, act: Act, config: CatchingConfig, lead: float = 1.0):
+    def __init__(self, act: Act, config: CatchingConfig):
         """Get ready.
 
         Args:
             act: The policy.
             config: What actions mean: step, home, workspace, scales, speed.
-            lead: How far references may lead, over what drives joints at their speed limits. More than one
-                needs a law that keeps the speed itself.
         """
-        self._act, self._config, self._lead = act, config, lead
+        self._act, self._config = act, config
         self.step_s = config.step_s
         self.kinematics = Kinematics(config.home, config.mount)
         self._box_middle = self.kinematics.home_position
@@ -152,6 +150,6 @@ class Controller:
         down, up = self.kinematics.position_error_bounds(
             q, config.joint_speed, config.stiffness, config.damping
         )
-        joints, slowed = slow_down(joints, q, self._lead * np.where(joints > q, up, down))
+        joints, slowed = slow_down(joints, q, config.reference_lead * np.where(joints > q, up, down))
         limits = (cut, slowed, not reached, (inside != action).any(), (wished != target).any())
         return Decision(now_s, states, condition, action, joints, any(map(bool, limits)))

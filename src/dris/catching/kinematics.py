@@ -93,10 +93,6 @@ class Kinematics:
         mujoco.mj_mulM(self._model, self._data, torque, ddq)
         return torque
 
-    def joint_inertia(self, q: np.ndarray) -> np.ndarray:
-        """What each joint alone has to move at q, [M], rotors included [kg m2]."""
-        return np.array([self.inertial_torque(q, alone)[k] for k, alone in enumerate(np.eye(len(q)))])
-
     def solve(
         self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int = 12
     ) -> tuple[np.ndarray, bool]:

@@ -34,7 +34,8 @@ from dris.core.rollout import MakeAgent
 from dris.core.task import Task
 from dris.sim.contact import PRESETS as CONTACTS
 from dris.sim.model import load_arm
-from dris.sim.world import PlateWorld, WorldConfig
+from dris.sim.world import PlateWorld
+from dris.sim.world_config import WorldConfig
 
 if TYPE_CHECKING:
     from dris.catching.drawing import Drawing
@@ -115,6 +116,7 @@ class CatchingTask(Task):
                 substep_s=config.substep_s,
                 joint_speed=config.joint_speed,
                 torque_rate=config.torque_rate,
+                brakes_in_time=config.brakes_in_time,
                 threads=threads(),
                 ik=CONTROL_IK,
             ),
@@ -223,7 +225,7 @@ class CatchingTask(Task):
         if share is None:
             return slow_down(joints, q, self.world.max_position_error)
         down, up = self._limits.position_error_bounds(q, share, *self._gains)
-        return slow_down(joints, q, torch.where(joints > q, up, down))
+        return slow_down(joints, q, self.config.reference_lead * torch.where(joints > q, up, down))
 
     def draw(self, which: int) -> np.ndarray:
         """The robot and the balls of one set; lost balls are grey."""

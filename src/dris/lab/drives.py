@@ -16,13 +16,6 @@ IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 
-LIVELY_SHARE = 0.8
-"""Of the joints' speeds that a policy of preset `fr3` is driven at. It was trained with 0.5, because nothing
-brakes in time there; here the law does, and a ball on a tilted plate needs the speed
-(docs/reports/trials.md)."""
-REFERENCE_LEAD = 1.2
-"""With it a reference leads by what drives the joint at its limit in the middle of a control step of 50 ms,
-not only at its beginning: 1 + 0.025 s K / D, D / K being 0.13 s [design]."""
 GOVERNOR = 0.9
 """Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
 
@@ -37,8 +30,8 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     of the stiff gains of preset `paper` and serves policies that were trained with these; any other policy
     keeps its own: it was trained inside the limit (preset `robot`), or with gains soft enough for it (presets
     `released` and `fr3`), and then runs inside `SAFE_SHARE` of the joints' speeds or its own share, and
-    `GOVERNOR`; `fr3` at `LIVELY_SHARE`, braking in time. Its controller shortens the way of all joints
-    together, so that none is asked to go faster: cutting each for itself would turn the plate
+    `GOVERNOR`, braking in time if it was trained so. Its controller shortens the way of all joints together,
+    so that none is asked to go faster: cutting each for itself would turn the plate
     (docs/reports/trials.md).
 
     Raises:
@@ -60,16 +53,9 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     fitted = (task.stiffness, task.damping, task.torque_rate) == (TEXT.stiffness, TEXT.damping, None)
     if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
-    if name == "fitted-gains" and task.start == "arrival" and task.joint_speed is not None:
-        return replace(
-            own,
-            joint_speed=LIVELY_SHARE,
-            governor=GOVERNOR,
-            brakes_in_time=True,
-            reference_lead=REFERENCE_LEAD,
-        )
     if name == "fitted-gains" and (task.torque_rate is None or task.start == "arrival"):
-        return replace(own, joint_speed=task.joint_speed or SAFE_SHARE, governor=GOVERNOR)
+        speed = task.joint_speed or SAFE_SHARE
+        return replace(own, joint_speed=speed, governor=GOVERNOR, brakes_in_time=task.brakes_in_time)
     if name in ("rate-limit", "fitted-gains"):
         return own
     raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")

@@ -139,7 +139,7 @@ def run_trial(
     loop = CatchLoop(
         twin,
         record.observer,
-        Controller(one_robot(handle, duration_s), _as_driven(config, twin), twin.config.reference_lead),
+        Controller(one_robot(handle, duration_s), _as_driven(config, twin)),
         Approach(config, twin.kinematics) if config.start == "arrival" and comes(launch) else None,
         sum(config.lead_s) / 2 if comes(launch) else None,
         on_step=record.on_step,

@@ -64,9 +64,6 @@ class TwinConfig:
     brakes_in_time: bool = False
     """Whether a governed law takes the speed that a joint will have once its torque has been taken back at
     the governor's rate. With stiff gains it overshoots otherwise."""
-    reference_lead: float = 1.0
-    """How far a controller's references may lead, over what drives joints at their speed limits: within a
-    control step the arm catches up with them, and this law keeps the speed."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -87,8 +84,6 @@ class TwinConfig:
             raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
         if self.brakes_in_time and self.governor is None:
             raise ValueError("brakes_in_time needs a governor, whose rate it brakes with")
-        if not self.reference_lead >= 1:
-            raise ValueError(f"reference_lead must be at least 1, got {self.reference_lead}")
         if not 0 <= self.latency_s <= 1:
             raise ValueError(f"latency_s must lie in [0, 1] s, got {self.latency_s}")
         steps = TICK_S / self.lab.timestep
@@ -134,7 +129,6 @@ class Twin:
         self._steps = round(TICK_S / self.config.lab.timestep)
         self._latency = round(self.config.latency_s / TICK_S)
         self._gains = np.array([self.config.stiffness, self.config.damping])
-        self._inertia = self.kinematics.joint_inertia(np.array(self.config.home))
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
         self._built: tuple[CatchObject, RampShape | None] | None = None
@@ -267,9 +261,15 @@ class Twin:
         self.ticks += 1
 
     def _to_come(self) -> np.ndarray:
-        """What joint speeds [7] still gain while the law's torque S is taken back: S |S| / (2 M rate)."""
+        """What joint speeds [7] still gain while the law's torques S are taken back: M^-1 S |S| / (2 rate).
+
+        All joints together: where the elbow is slowed, the shoulder would still drive it on.
+        """
         rate = (self.config.governor or 1.0) * FCI_TORQUE_RATE
-        return self._servo * np.abs(self._servo) / (2 * self._inertia * rate)
+        gained, impulse = np.zeros((2, 1, self.model.nv))
+        impulse[0, :JOINTS] = self._servo * np.abs(self._servo) / (2 * rate)
+        mujoco.mj_solveM(self.model, self.data, gained, impulse)
+        return gained[0, :JOINTS]
 
     def _govern(self, wished: np.ndarray, bias: np.ndarray) -> np.ndarray:
         """Torques [7] near those wished for whose part without C + g changes and grows within limits."""

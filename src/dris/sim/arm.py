@@ -44,6 +44,10 @@ def arm_kernel(m: int):
     K (q_des - q - theta h v) - D v + bias, and joints at their limit give their limit instead. Joint
     friction is MuJoCo's: -J (ddq + b v) up to Coulomb's limit. The joints at a limit of torque or
     friction are found by a few rounds of solve and check.
+
+    A law that brakes in time takes, for dq, the speed that the joints will have once their torques S without
+    C + g have been taken back at the limit on their change: M^-1 S |S| / (2 rate) more. And it drives them no
+    faster than the model allows near the ends of ranges.
     """
     fn = chain_functions(m)
     vec = fn.vec
@@ -51,9 +55,15 @@ def arm_kernel(m: int):
     jumps = _ROUNDS
 
     @wp.func
+    def allowed(chain: Chain, i: int, way: float):
+        """Speed towards the end of a range that is `way` off."""
+        speed = wp.sqrt(2.0 * chain.deceleration_limit[i] * wp.max(way, 0.0)) - chain.velocity_offset[i]
+        return wp.max(speed, 0.0)
+
+    @wp.func
     def step(
-        chain: Chain, k: vec, d: vec, wish: vec, ahead: vec, torque_rate: float, h: float, rounds: int,
-        pos: vec, vel: vec, tau: vec,
+        chain: Chain, k: vec, d: vec, wish: vec, ahead: vec, torque_rate: float, braking: float, h: float,
+        rounds: int, pos: vec, vel: vec, tau: vec,
     ):  # fmt: skip
         """One step of h seconds: positions, velocities, torques after it and joints at a torque limit."""
         # Mass matrix and bias at the middle of the step keep the rule second order.
@@ -62,13 +72,25 @@ def arm_kernel(m: int):
         goal = vec()
         upper = vec()
         lower = vec()
+        come = vec()  # speed that is still to come
+        if braking > 0.0:
+            for i in range(m):
+                come[i] = (tau[i] - bias[i]) * wp.abs(tau[i] - bias[i]) / (2.0 * torque_rate)
+            come = fn.solve(mass, come)
         for i in range(m):
-            goal[i] = pos[i] + wp.clamp(wish[i] - pos[i], -ahead[i], ahead[i])
+            down = ahead[i]
+            up = ahead[i]
             hi = chain.torque_upper[i]
             lo = chain.torque_lower[i]
             if torque_rate >= 0.0:
                 hi = wp.min(hi, tau[i] + torque_rate * h)
                 lo = wp.max(lo, tau[i] - torque_rate * h)
+                if braking > 0.0:
+                    # The law changes a speed within M / D: what is allowed there, near the end of a range.
+                    there = pos[i] + (vel[i] + come[i]) * mass[i, i] / d[i]
+                    down = wp.min(down, braking * d[i] / k[i] * allowed(chain, i, there - chain.lower[i]))
+                    up = wp.min(up, braking * d[i] / k[i] * allowed(chain, i, chain.upper[i] - there))
+            goal[i] = pos[i] + wp.clamp(wish[i] - pos[i], -down, up)
             upper[i] = hi
             lower[i] = lo
         side = vec()  # 0: the law holds; +1 or -1: at the upper or lower torque limit
@@ -82,7 +104,7 @@ def arm_kernel(m: int):
                 push = float(0.0)
                 if side[i] == 0.0:
                     gain = d[i] + theta * h * k[i]
-                    push = k[i] * (goal[i] - pos[i] - theta * h * vel[i]) - d[i] * vel[i]
+                    push = k[i] * (goal[i] - pos[i] - theta * h * vel[i]) - d[i] * (vel[i] + come[i])
                 elif side[i] > 0.0:
                     push = upper[i] - bias[i]
                 else:
@@ -100,7 +122,7 @@ def arm_kernel(m: int):
             changed = int(0)
             for i in range(m):
                 v = vel[i] + theta * delta[i]
-                law = k[i] * (goal[i] - pos[i] - theta * h * v) - d[i] * v + bias[i]
+                law = k[i] * (goal[i] - pos[i] - theta * h * v) - d[i] * (v + come[i]) + bias[i]
                 now = float(0.0)
                 if law > upper[i]:
                     now = 1.0
@@ -139,6 +161,7 @@ def arm_kernel(m: int):
         damping: wp.array(dtype=vec),
         max_position_error: wp.array(dtype=vec),  # that the law may act on
         torque_rate: float,  # [Nm/s]; not limited if negative
+        braking: float,  # share of the speeds that a law that brakes in time keeps to; 0: it does not
         h: float,
         substeps: int,
         arm_steps: int,  # of the arm in a substep
@@ -183,8 +206,8 @@ def arm_kernel(m: int):
             if s < substeps:
                 for _a in range(arm_steps):
                     pos, vel, tau, clips = step(
-                        chain, stiffness[0], damping[0], wish, max_position_error[0], torque_rate, arm_h,
-                        rounds, pos, vel, tau,
+                        chain, stiffness[0], damping[0], wish, max_position_error[0], torque_rate, braking,
+                        arm_h, rounds, pos, vel, tau,
                     )  # fmt: skip
                     num_clipped = num_clipped + clips
         if substeps == 0:

@@ -35,6 +35,8 @@ class Chain:
     torque_upper: wp.array(dtype=wp.float32)
     lower: wp.array(dtype=wp.float32)
     upper: wp.array(dtype=wp.float32)
+    velocity_offset: wp.array(dtype=wp.float32)
+    deceleration_limit: wp.array(dtype=wp.float32)
     plate_pos: wp.vec3
     plate_quat: wp.quat
     gravity: wp.vec3
@@ -69,6 +71,8 @@ def upload(arm: SerialArm, device: str) -> Chain:
     chain.torque_upper = array(arm.torque_range[:, 1])
     chain.lower = array(arm.joint_range[:, 0])
     chain.upper = array(arm.joint_range[:, 1])
+    chain.velocity_offset = array(arm.velocity_offset)
+    chain.deceleration_limit = array(arm.deceleration_limit)
     chain.plate_pos = wp.vec3(*arm.plate_pos)
     chain.plate_quat = wp.quat(*np.roll(arm.plate_quat, -1))
     chain.gravity = wp.vec3(*arm.gravity)

@@ -38,7 +38,10 @@ class SerialArm:
         is_hinge: [M] True for a hinge, False for a slide.
         joint_range: [M, 2] lower and upper position limit [rad or m]; infinite if unlimited.
         torque_range: [M, 2] lowest and highest torque [Nm or N]; infinite if unlimited.
-        velocity_limit: [M] largest joint speed [rad/s or m/s]; infinite if the model names none.
+        velocity_limit: [M] largest joint speed [rad/s or m/s]; infinite if the model names none. Towards the
+            end of a range it falls to sqrt(2 deceleration_limit distance) - velocity_offset.
+        velocity_offset: [M] [rad/s or m/s]; zero if the model names none.
+        deceleration_limit: [M] [rad/s2 or m/s2]; infinite if the model names none.
         armature: [M] reflected rotor inertia.
         damping: [M] passive viscous damping.
         friction: [M] Coulomb friction [Nm or N]. Up to it a joint is held by the torque
@@ -64,6 +67,8 @@ class SerialArm:
     joint_range: np.ndarray
     torque_range: np.ndarray
     velocity_limit: np.ndarray
+    velocity_offset: np.ndarray
+    deceleration_limit: np.ndarray
     armature: np.ndarray
     damping: np.ndarray
     friction: np.ndarray
@@ -134,6 +139,8 @@ def load_arm(source: str | Path | mujoco.MjModel) -> SerialArm:
         ),
         torque_range=np.array([_torque_range(model, joint) for joint in joints]),
         velocity_limit=_numeric(model, "joint_velocity_limit", len(joints)),
+        velocity_offset=_numeric(model, "velocity_offset", len(joints), silent=0.0),
+        deceleration_limit=_numeric(model, "deceleration_limit", len(joints)),
         armature=model.dof_armature[joints].copy(),
         damping=model.dof_damping[joints].copy(),
         friction=model.dof_frictionloss[joints].copy(),
@@ -329,11 +336,11 @@ def _lump(
     return float(mass), com, inertia
 
 
-def _numeric(model: mujoco.MjModel, name: str, size: int) -> np.ndarray:
-    """An optional <numeric> of one value per joint; infinite where the model is silent."""
+def _numeric(model: mujoco.MjModel, name: str, size: int, silent: float = np.inf) -> np.ndarray:
+    """An optional <numeric> of one value per joint, or what stands for it where the model is silent."""
     index = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
     if index < 0:
-        return np.full(size, np.inf)
+        return np.full(size, silent)
     start, count = model.numeric_adr[index], model.numeric_size[index]
     if count != size:
         raise ModelError(f"numeric '{name}' has {count} values for {size} joints")

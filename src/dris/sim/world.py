@@ -6,9 +6,7 @@ computed for one set depends on another, so they can be split over threads witho
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import torch
 import warp as wp
@@ -17,9 +15,9 @@ from dris.core.process import start_warp
 from dris.sim.arm import arm_kernel, choose_steps, clip_rounds
 from dris.sim.chain import chain_functions, upload
 from dris.sim.ik import ik_kernel
-from dris.sim.ik_config import IkConfig
 from dris.sim.model import SerialArm
 from dris.sim.spheres import step_spheres
+from dris.sim.world_config import WorldConfig
 
 # What the arm kernel tells the sphere kernel of a plate at each substep: numbers, Warp type.
 _SAMPLES = {
@@ -32,53 +30,6 @@ _SAMPLES = {
 
 _FAR = 1e6
 """Stands for an unlimited position error [rad]."""
-
-
-@dataclass(frozen=True)
-class WorldConfig:
-    """How the world is stepped and how the arms are driven."""
-
-    stiffness: tuple[float, ...]
-    """K of the torque law, one per joint [Nm/rad]."""
-    damping: tuple[float, ...]
-    """D of the torque law, one per joint [Nm s/rad]."""
-    bounce_speed: float
-    """Impacts slower than this do not bounce [m/s]."""
-    substep_s: float = 0.005
-    """Step of arms and contact [s]; docs/reports/physics.md shows the error against it."""
-    arm_steps: int | None = None
-    """Steps of the arm in a substep; None chooses by gains and inertias."""
-    joint_speed: float | None = None
-    """Share of the joints' speed limits that the law may drive at; None drives without limit."""
-    torque_rate: float | None = None
-    """Limit on the change of torque [Nm/s]; the FR3 asks for 1000. None leaves it unlimited."""
-    threads: int = 1
-    """CPU threads that share the sets."""
-    device: str = "cpu"
-    ik: IkConfig = field(default_factory=IkConfig)
-
-    def __post_init__(self) -> None:
-        """Refuse values that would step the world wrongly."""
-        for name in ("stiffness", "damping"):
-            values = tuple(float(value) for value in getattr(self, name))  # NumPy's numbers are not ours
-            if not all(math.isfinite(value) and value >= 0 for value in values):
-                raise ValueError(f"{name} must be finite and not negative, got {values}")
-            object.__setattr__(self, name, values)
-        if not 1e-4 <= self.substep_s <= 0.02:
-            raise ValueError(f"substep_s must lie in [0.0001, 0.02] s, got {self.substep_s}")
-        if not 0 < self.bounce_speed < math.inf:
-            raise ValueError(
-                f"bounce_speed must be positive and finite, got {self.bounce_speed}; 0.01 m/s lets nearly "
-                "everything bounce, and restitution 0 nothing"
-            )
-        if self.arm_steps is not None and not 1 <= self.arm_steps <= 1000:
-            raise ValueError(f"arm_steps must lie in [1, 1000] or be None to choose, got {self.arm_steps}")
-        if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
-            raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
-        if self.torque_rate is not None and not self.torque_rate > 0:
-            raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
-        if self.threads < 1:
-            raise ValueError(f"threads must be at least 1, got {self.threads}")
 
 
 def _refuse(what: str, values: torch.Tensor, good: torch.Tensor, must: str) -> None:
@@ -300,12 +251,13 @@ class PlateWorld:
 
     def _launch_arms(self, substeps: int, first: int, last: int) -> None:
         rate = -1.0 if self.config.torque_rate is None else self.config.torque_rate
+        braking = (self.config.joint_speed or 1.0) if self.config.brakes_in_time else 0.0
         wp.launch(
             self._arm_kernel,
             dim=last - first,
             inputs=[
-                self._chain, *self._gains, self._max_position_error, rate, self.config.substep_s, substeps,
-                self.arm_steps, self._rounds, first, *self._arm_arrays, *self._sample_arrays,
+                self._chain, *self._gains, self._max_position_error, rate, braking, self.config.substep_s,
+                substeps, self.arm_steps, self._rounds, first, *self._arm_arrays, *self._sample_arrays,
             ],
             device=self.config.device,
         )  # fmt: skip

@@ -37,14 +37,10 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 _LOOP = {"instances": 1, "policy": _E2E, "noise": 4.0, "least_noise": 0.0}
 _THEN = {"iterations": 300, "ppo": {"learning_rate": 1e-3}}
 _PPO = {"weight_decay": 0.07, "decay_encoder": False}
-_SINGLE = {"instances": 1, "policy": _E2E, "iterations": 400, "task": {"joint_speed": 0.65}, "ppo": _PPO}
+_SINGLE = {"instances": 1, "policy": _E2E, "iterations": 400, "ppo": _PPO}
 _LIVELY = {
-    **_SINGLE, "iterations": 600, "randomize": (("restitution", 0.4, 0.85),),
-    "ppo": {**_PPO, "gamma": 0.97, "learning_rate": 2e-3},
-}  # fmt: skip
-_WIDE = {
-    **_LIVELY, "iterations": 300, "ppo": {**_PPO, "gamma": 0.97, "learning_rate": 1e-3}, "noise": 4.0,
-    "least_noise": 0.0, "belief": {"prior": (("restitution", 0.3, 0.85),)},
+    **_SINGLE, "iterations": 1000, "randomize": (("restitution", 0.4, 0.85),),
+    "ppo": {**_PPO, "gamma": 0.97, "learning_rate": 1e-3},
 }  # fmt: skip
 BELIEF_METHODS: dict[str, dict[str, Any]] = {
     # The belief in the loop: after training with single balls, with sets, or from the start.
@@ -55,15 +51,12 @@ BELIEF_METHODS: dict[str, dict[str, Any]] = {
     "loop-truth": {**_LOOP, **_THEN, "belief": {"reward": "truth"}, "after": "e2e"},
     "loop-worst": {**_LOOP, **_THEN, "belief": {"worst_share": 0.3}, "after": "e2e"},
     "loop-spread": {**_LOOP, **_THEN, "belief": {"view": "spread"}, "after": "e2e"},
-    # Four steps to a policy for a robot: docs/reports/policies.md.
+    # Three steps to a policy for a robot: docs/reports/policies.md.
     "robot-single": _SINGLE,
     "robot-lively": {**_LIVELY, "after": "robot-single"},
-    "robot-loop": {
-        **_WIDE, "after": "robot-lively", "task": {"joint_speed": 0.55}, "delay_s": (0.0, 0.04)
-    },
     "belief-robot": {
-        **_WIDE, "after": "robot-loop", "task": {"joint_speed": 0.5}, "delay_s": (0.0, 0.05),
-        "iterations": 150,
+        **_LIVELY, "after": "robot-lively", "iterations": 400, "noise": 4.0, "least_noise": 0.0,
+        "delay_s": (0.0, 0.05), "belief": {"prior": (("restitution", 0.3, 0.85),)},
     },
 }  # fmt: skip
 METHODS = PAPER_METHODS | BELIEF_METHODS
@@ -109,8 +102,6 @@ class Study:
         changes.pop("after", None)
         if "belief" in changes:
             changes["belief"] = BeliefConfig(**changes["belief"])
-        if "task" in changes:
-            changes["task_config"] = replace(recipe.task_config, **changes.pop("task"))
         for part in ("policy", "encoder", "ppo"):
             if part in changes:
                 changes[part] = replace(getattr(recipe, part), **changes[part])
