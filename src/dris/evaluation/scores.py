@@ -55,9 +55,7 @@ def evaluate(
 
 
 def worst_case(
-    policy: PolicyHandle,
-    episodes: int = 2000,
-    seed: int = EVALUATION_SEED,
+    policy: PolicyHandle, episodes: int = 2000, seed: int = EVALUATION_SEED
 ) -> tuple[Score, dict[str, float]]:
     """The lowest success on a grid over the domain, and where it is.
 

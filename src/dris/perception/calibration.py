@@ -90,12 +90,7 @@ def check_camera(camera: CameraModel, limits: CalibrationLimits | None = None) -
     rotation = camera.camera_to_base[:3, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
     need("deviation of the rotation from orthonormal", error, (0.0, limits.orthonormal), "no rotation matrix")
-    need(
-        "determinant of the rotation",
-        float(np.linalg.det(rotation)),
-        (0.99, 1.01),
-        "it is a mirror",
-    )
+    need("determinant of the rotation", float(np.linalg.det(rotation)), (0.99, 1.01), "it is a mirror")
     if not np.array_equal(camera.camera_to_base[3], (0.0, 0.0, 0.0, 1.0)):
         last = camera.camera_to_base[3].tolist()
         raise CalibrationError(

@@ -112,9 +112,7 @@ def _scenes(instances: int, count: int) -> list[Scene]:
     Env(task, EnvConfig(sets=count, instances=instances)).reset()
     world, config = task.world, task.config
     nominal = np.random.default_rng(0).uniform(
-        [r.low for r in DOMAIN.values()],
-        [r.high for r in DOMAIN.values()],
-        (instances, len(DOMAIN)),
+        [r.low for r in DOMAIN.values()], [r.high for r in DOMAIN.values()], (instances, len(DOMAIN))
     )
     columns = dict(zip(DOMAIN, nominal.T, strict=True))
     return [
