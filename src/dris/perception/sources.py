@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -29,12 +28,6 @@ class Frame:
 
 class SourceError(DrisError, RuntimeError):
     """Frames that cannot be had; the message names file or device and the way out."""
-
-
-class FrameSource(Protocol):
-    """Anything that yields frames by time: `for frame in source`."""
-
-    def __iter__(self) -> Iterator[Frame]: ...
 
 
 def save_frame(folder: Path, frame: Frame) -> Path:
@@ -79,11 +72,8 @@ class ArchiveSource:
             raise SourceError(
                 f"{self.path}: images are {images.dtype} {images.shape}, expected uint8 [n, h, w, 3]"
             )
-        if (
-            times.shape != (len(images),)
-            or cameras.shape != (len(images),)
-            or not np.isin(cameras, (0, 1)).all()
-        ):
+        one_each = times.shape == cameras.shape == (len(images),)
+        if not one_each or not np.isin(cameras, (0, 1)).all():
             raise SourceError(f"{self.path}: times_s and cameras (0 or 1) must have one entry per image")
         _check_times(times, str(self.path), ordered=False)
         for k in np.argsort(times, kind="stable"):
