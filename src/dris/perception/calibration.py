@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dris.core.errors import DrisError
-from dris.core.files import to_json, write_atomically
+from dris.core.files import write_json
 from dris.perception.camera import CameraModel, Rig
 
 SCHEMA = 1
@@ -131,7 +131,7 @@ def save_rig(path: Path, rig: Rig, limits: CalibrationLimits | None = None) -> N
     """Check a rig and write it, atomically."""
     check_rig(rig, limits)
     cameras = [{key: np.asarray(getattr(c, key)).tolist() for key in _CAMERA_KEYS} for c in rig.cameras]
-    write_atomically(path, to_json({"kind": "rig", "schema": SCHEMA, "cameras": cameras}))
+    write_json(path, {"kind": "rig", "schema": SCHEMA, "cameras": cameras})
 
 
 def load_rig(path: Path, limits: CalibrationLimits | None = None) -> Rig:

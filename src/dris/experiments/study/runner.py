@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dris.belief.config import BELIEFS
-from dris.core.files import locked, read_json, to_json, write_atomically
+from dris.core.files import locked, read_json, write_json
 from dris.core.process import in_processes
 from dris.core.schema import header
 from dris.core.typed import with_defaults
@@ -112,13 +112,13 @@ def run_study(
         raise ValueError(f"{out} holds the study '{other}', not '{study.name}': choose another folder")
     todo = [job for job in study.jobs if not _is_done(study, job, out)]
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, to_json(described))
+    write_json(file, described)
     finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
     for job, cell, error in finished:
         if cell is not None:
             file = cell_file(out, job)
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, to_json(cell))
+            write_json(file, cell)
         yield job, error
 
 

@@ -15,7 +15,7 @@ import torch
 from dris.belief.config import BELIEFS
 from dris.catching.settings import DOMAIN
 from dris.catching.task import CatchingTask
-from dris.core.files import locked, read_json, to_json, write_atomically
+from dris.core.files import locked, read_json, to_json, write_json
 from dris.core.process import in_processes
 from dris.core.rollout import wilson
 from dris.core.schema import header
@@ -77,9 +77,8 @@ def lab_of(config: TrialsConfig, policy: PolicyHandle) -> TwinConfig:
     """The laboratory of a table, for a policy."""
     chosen = drive(config.drive, catching_config(policy))
     if config.coupling == "one-way":
-        chosen = replace(
-            chosen, lab=replace(chosen.lab, air_density=LIGHT_MASS_SCALE * chosen.lab.air_density)
-        )
+        thin = LIGHT_MASS_SCALE * chosen.lab.air_density
+        chosen = replace(chosen, lab=replace(chosen.lab, air_density=thin))
     return chosen
 
 
@@ -128,7 +127,7 @@ def _add(config: TrialsConfig, file: Path, workers: int) -> Iterator[tuple[str, 
         found = table["trials"] | {name: outcome}
         table["trials"] = {name: found[name] for name in names if name in found}
         table["totals"] = totals(table["trials"])
-        write_atomically(file, to_json(table))
+        write_json(file, table)
         yield name, outcome["caught"]
 
 
