@@ -8,7 +8,6 @@ import cv2
 import numpy as np
 
 from dris.experiments.tracking.measure import measure_tracking
-from dris.experiments.tracking.throws import Kind
 from dris.lab.sensor import SensorConfig
 from dris.perception.camera import Rig, laboratory_rig
 
@@ -43,15 +42,15 @@ def moved(rig: Rig, turn_degrees: float = 0.0, shift_m: float = 0.0, zoom: float
     return Rig((replace(rig[0], camera_to_base=rig[0].camera_to_base @ change, focal_px=focal_px), rig[1]))
 
 
-def conditions_table(kind: Kind = "training", throws: int = 4, seed: int = 0, latency_s: float = 0.02) -> str:
-    """Errors of the estimator `gravity` before the first impact, as a Markdown table."""
+def conditions_table() -> str:
+    """Errors of the estimator `gravity` before the first impact of training throws, as a Markdown table."""
     lines = [
         "| condition | requests | no state | position bias (x, y, z) mm | spread mm "
         "| velocity bias (x, y, z) m/s | spread m/s |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, (sensor, believed) in conditions().items():
-        result = measure_tracking(kind, throws, latency_s, seed, sensor=sensor, believed=believed, end_s=0.0)
+        result = measure_tracking("training", throws=4, sensor=sensor, believed=believed, end_s=0.0)
         cells = [name, *result.errors["gravity", "flight"].cells()]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
