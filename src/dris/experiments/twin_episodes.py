@@ -23,7 +23,7 @@ from dris.core.conditions import Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
 from dris.core.rollout import Outcomes, run_episodes, single_instances
 from dris.evaluation.registry import PolicyHandle
-from dris.evaluation.scores import score_row
+from dris.evaluation.scores import score_beside
 from dris.lab.drives import drive
 from dris.lab.launch import Placed
 from dris.lab.model import PLATE_HALF
@@ -54,11 +54,8 @@ class Comparison:
 
     def row(self, condition: str, seed: int) -> dict[str, Any]:
         """Rates by the twin, and what stands beside them."""
-        caught, expected = self.twin.success["success"], self.training.success["success"]
         inside = [k and s <= 1 for k, s in zip(self.kept, self.speed_share, strict=True)]
-        return score_row(condition, seed, self.twin.score()) | {
-            "training_success": float(expected.float().mean()),
-            "same_outcome": float((caught == expected).float().mean()),
+        return score_beside(condition, seed, self.twin, self.training) | {
             "on_plate": sum(self.kept) / len(self.kept),
             "on_plate_within_speed_limits": sum(inside) / len(self.kept),
         }
