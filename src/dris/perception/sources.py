@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -28,6 +29,12 @@ class Frame:
 
 class SourceError(DrisError, RuntimeError):
     """Frames that cannot be had; the message names file or device and the way out."""
+
+
+class FrameSource(Protocol):
+    """Anything that yields frames by time: `for frame in source`."""
+
+    def __iter__(self) -> Iterator[Frame]: ...
 
 
 def save_frame(folder: Path, frame: Frame) -> Path:
