@@ -65,13 +65,8 @@ class GymVectorEnv(VectorEnv):
             info["final_obs"] = arrays(observation)
             info["_final_obs"] = step.done.numpy()
             observation = self._env.reset(step.done)
-        return (
-            arrays(observation),
-            step.reward.numpy(),
-            step.terminated.numpy(),
-            step.truncated.numpy(),
-            info,
-        )
+        terminated, truncated = step.terminated.numpy(), step.truncated.numpy()
+        return arrays(observation), step.reward.numpy(), terminated, truncated, info
 
 
 class GymEnv(gymnasium.Env):
@@ -96,14 +91,9 @@ class GymEnv(gymnasium.Env):
     def step(self, action: np.ndarray) -> tuple[dict, float, bool, bool, dict]:
         """One control step."""
         step: Step = self._env.step(torch.as_tensor(action, dtype=torch.float32)[None])
+        terminated, truncated = bool(step.terminated[0]), bool(step.truncated[0])
         info = {"success": float(step.success.float().mean())}
-        return (
-            self._first(step.observation),
-            float(step.reward[0]),
-            bool(step.terminated[0]),
-            bool(step.truncated[0]),
-            info,
-        )
+        return self._first(step.observation), float(step.reward[0]), terminated, truncated, info
 
     @staticmethod
     def _first(observation: Observation) -> dict[str, np.ndarray]:

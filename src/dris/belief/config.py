@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
+
+from dris.core.validation import check_choices, check_positive
 
 BeliefUpdate = Literal["none", "ensemble", "particles", "kalman"]
 
@@ -47,13 +48,8 @@ class BeliefConfig:
 
     def __post_init__(self) -> None:
         """Refuse what makes no filter."""
-        choices = {"update": BeliefUpdate, "view": Literal["mean", "spread", "set"]}
-        choices |= {"physics": Literal["domain", "nominal"], "reward": Literal["belief", "truth"]}
-        for name, known in choices.items():
-            if getattr(self, name) not in get_args(known):
-                raise ValueError(
-                    f"{name} must be one of {', '.join(get_args(known))}, got '{getattr(self, name)}'"
-                )
+        check_choices(self)
+        check_positive(self, "restart_surprise")
         if self.update == "kalman" and self.view == "set":
             raise ValueError("a kalman belief has no instances to show: view must be mean or spread")
         if self.instances < 2:
@@ -63,8 +59,6 @@ class BeliefConfig:
                 raise ValueError(f"{name} must lie in (0, 100) noise scales, got {getattr(self, name)}")
         if self.told_noise is not None and not 0 <= self.told_noise < 100:
             raise ValueError(f"told_noise must be None or lie in [0, 100), got {self.told_noise}")
-        if not 0 < self.restart_surprise < math.inf:
-            raise ValueError(f"restart_surprise must be positive and finite, got {self.restart_surprise}")
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share must lie in (0, 1], got {self.worst_share}")
 

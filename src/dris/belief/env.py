@@ -113,9 +113,8 @@ class BeliefEnv(Env):
             self._see_without_instances(seen, fresh, pulled, elapsed)
             return
         task, deviation = self.task, self._deviation()
-        rng = KeyedRng(
-            self.config.seed ^ _KEY, self.config.first_set + self._every, self.episodes, self.steps
-        )
+        numbers = self.config.first_set + self._every
+        rng = KeyedRng(self.config.seed ^ _KEY, numbers, self.episodes, self.steps)
         spread = rng.normal(self.belief.instances, seen.shape[1])
         if bool(pulled.any()):
             surprise = self._pull(seen, deviation, pulled, rng)

@@ -183,10 +183,8 @@ class Approach:
 
     def desired(self, now_s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Position, velocity and acceleration [M] that the plan has now."""
-        if self._trajectory is None:
-            return self.goal.copy(), np.zeros_like(self.goal), np.zeros_like(self.goal)
         elapsed_s = now_s - self._since_s
-        if elapsed_s >= self._trajectory.duration:
+        if self._trajectory is None or elapsed_s >= self._trajectory.duration:
             return self.goal.copy(), np.zeros_like(self.goal), np.zeros_like(self.goal)
         q, dq, ddq = self._trajectory.at_time(max(elapsed_s, 0.0))[:3]
         return np.array(q), np.array(dq), np.array(ddq)

@@ -18,6 +18,7 @@ from dris.catching.instances import PlateMotion, keep_possible
 from dris.catching.plate_past import KEPT_S, PlatePast
 from dris.core.constants import GRAVITY
 from dris.core.process import start_warp
+from dris.core.validation import check_positive
 from dris.perception.triangulate import Bearing
 from dris.sim.contact import EXACT
 from dris.sim.spheres import step_spheres
@@ -63,15 +64,10 @@ class BallBeliefConfig:
         """Refuse what makes no belief."""
         if self.instances < 2:
             raise ValueError(f"a belief needs at least 2 instances to have a spread, got {self.instances}")
-        positive = ("radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "contact_s", "restitution_walk")
-        for name in (*positive, "gate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
-        for name, (low, high) in (
-            ("static_friction", self.static_friction),
-            ("restitution", self.restitution),
-            ("drag", self.drag),
-        ):
+        check_positive(self, "radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "contact_s")
+        check_positive(self, "restitution_walk", "gate")
+        for name in ("static_friction", "restitution", "drag"):
+            low, high = getattr(self, name)
             if not 0 <= low <= high <= 1:
                 raise ValueError(f"{name} must be a range in [0, 1], got ({low}, {high})")
 

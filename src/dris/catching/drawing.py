@@ -96,11 +96,7 @@ def _scene(mount: str) -> mujoco.MjModel:
         rgb1=[0.93, 0.95, 0.97], width=64, height=64,
     )  # fmt: skip
     spec.worldbody.add_geom(
-        type=mujoco.mjtGeom.mjGEOM_PLANE,
-        size=[3, 3, 0.1],
-        material="floor",
-        contype=0,
-        conaffinity=0,
+        type=mujoco.mjtGeom.mjGEOM_PLANE, size=[3, 3, 0.1], material="floor", contype=0, conaffinity=0
     )
     return spec.compile()
 

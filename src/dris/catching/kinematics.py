@@ -85,8 +85,7 @@ class Kinematics:
 
     def inertial_torque(self, q: np.ndarray, ddq: np.ndarray) -> np.ndarray:
         """M(q) ddq [M], rotors included [Nm]."""
-        self._data.qpos[:] = q
-        mujoco.mj_kinematics(self._model, self._data)
+        self.plate(q)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_crb(self._model, self._data)
         torque = np.zeros(self._model.nv)

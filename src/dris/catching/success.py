@@ -32,10 +32,8 @@ def reward_terms(config: CatchingConfig, states: Any, normal: Any, plate_half: f
     xp = array_namespace(states)
     height, off_centre = normal_tangential(states[..., :3], normal)
     rise, sideways = normal_tangential(states[..., 3:], normal)
-    eta = config.decay
-    slow = 0.5 * xp.exp(-((sideways / eta) ** 2)) + 0.5 * xp.exp(
-        -((at_least(rise, -config.slack) / eta) ** 2)
-    )
+    eta, upwards = config.decay, at_least(rise, -config.slack)
+    slow = 0.5 * xp.exp(-((sideways / eta) ** 2)) + 0.5 * xp.exp(-((upwards / eta) ** 2))
     lost = (height < 0) | (off_centre > plate_half)
     return {"velocity": slow, "lost": -xp.astype(lost, states.dtype)}
 

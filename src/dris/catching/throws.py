@@ -32,11 +32,7 @@ def throw(config: CatchingConfig, rng: KeyedRng) -> Thrown:
         return rng.uniform(1, low=bounds[0], high=bounds[1])[:, 0]
 
     distance, direction = uniform(config.distance), uniform(config.incoming)
-    height, flight, lead = (
-        uniform(config.spawn_height),
-        uniform(config.flight_s),
-        uniform(config.lead_s),
-    )
+    height, flight, lead = uniform(config.spawn_height), uniform(config.flight_s), uniform(config.lead_s)
     radius = config.region_radius * rng.uniform(1)[:, 0].sqrt()  # uniform over the disc
     angle = uniform((0.0, 2 * torch.pi))
     zero = torch.zeros_like(radius)

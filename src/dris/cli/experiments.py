@@ -10,7 +10,7 @@ import tyro
 
 from dris.core import validation
 from dris.core.constants import STUDY_SEED
-from dris.core.files import read_json, to_json, write_atomically
+from dris.core.files import read_json, write_json
 from dris.core.process import draw_without_screen
 from dris.core.schema import header
 from dris.experiments import World
@@ -54,8 +54,7 @@ def bench(
 
         result = bench_physics(64 if sets is None else sets)
     print(table(result))
-    if json_file is not None:
-        write_atomically(json_file, to_json(result))
+    write_json(json_file, result)
     return 0
 
 
@@ -98,7 +97,7 @@ def study(
 
         found = measure(TheoryConfig(sets=8) if quick else TheoryConfig())
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "theory.json", to_json(found))
+        write_json(folder / "theory.json", found)
         print(f"{folder}: measured; `dris report {folder}` makes the page")
         return 0
     plan = belief_study(quick) if what == "belief" else paper_study(quick)
@@ -112,7 +111,7 @@ def study(
         from dris.experiments.study.filters import FiltersConfig, measure_filters
 
         found = measure_filters(FiltersConfig(episodes=20, repeats=8) if quick else FiltersConfig())
-        write_atomically(folder / "filters.json", to_json(found))
+        write_json(folder / "filters.json", found)
     missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
     print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
     return 1 if failed else 0
@@ -129,8 +128,7 @@ def _distance(folder: Path, json_file: Path | None) -> int:
     print("root mean square of our means minus the paper's:")
     for preset, values in found.items():
         print(in_words(preset, values))
-    if json_file is not None:
-        write_atomically(json_file, to_json(found))
+    write_json(json_file, found)
     return 0
 
 
@@ -209,10 +207,7 @@ def released(
         rows.append(row)
         print(f"{row['world']:<10} {row['condition']:<12} {in_words(row)}", flush=True)
     print(table(rows, published_row()))
-    if json_file is not None:
-        write_atomically(
-            json_file, to_json(header("outside") | {"paper_dris_200": published_row(), "rows": rows})
-        )
+    write_json(json_file, header("outside") | {"paper_dris_200": published_row(), "rows": rows})
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from dris.core import validation
-from dris.core.files import to_json, write_atomically
+from dris.core.files import write_json
 from dris.core.process import draw_without_screen
 from dris.core.schema import header
 
@@ -47,8 +47,9 @@ def lab(
         "belief": lambda: _belief(repeats),
     }
     rows = measures[what]()
-    if json_file is not None:
-        write_atomically(json_file, to_json(header(f"lab-{what}") | {"rows": rows}))
+    if isinstance(rows, str):  # a table whose rows are not told one by one
+        print(rows)
+    write_json(json_file, header(f"lab-{what}") | {"rows": rows})
     return 0
 
 
@@ -96,17 +97,13 @@ def _tracking(throws: int) -> str:
     from dris.experiments.tracking.measure import measure_tracking, summary, table
 
     measured = [measure_tracking(kind, throws=throws) for kind in ("training", "ramp")]
-    text = f"{table(measured)}\n{summary(measured)}"
-    print(text)
-    return text
+    return f"{table(measured)}\n{summary(measured)}"
 
 
 def _faults() -> str:
     from dris.experiments.tracking.conditions import conditions_table
 
-    text = conditions_table()
-    print(text)
-    return text
+    return conditions_table()
 
 
 def _sight(launches: int) -> list[dict[str, Any]]:

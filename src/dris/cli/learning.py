@@ -66,8 +66,7 @@ def check(task: TaskName, preset: Preset = "") -> int:
 
 def train_verb(arguments: list[str]) -> Callable[..., int]:
     """`dris train`, with the flags of the task that the arguments name, set to the preset that they name."""
-    kind: Any = None
-    default: Any = None
+    kind = default = None
     if arguments and not arguments[0].startswith("-"):
         from dris.evaluation.registry import find_task
 
@@ -183,7 +182,7 @@ def evaluate(
         json_file: Also write the scores to this file.
     """
     from dris.belief.config import BELIEFS
-    from dris.core.files import to_json, write_atomically
+    from dris.core.files import write_json
     from dris.evaluation.registry import find_policies
     from dris.evaluation.scores import in_words
     from dris.experiments.worlds import check_world, score_in
@@ -203,8 +202,7 @@ def evaluate(
             row |= {"belief": handle.belief.update} if handle.belief.update != "none" else {}
             rows.append({"policy": handle.name, **row})
             print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
-    if json_file is not None:
-        write_atomically(json_file, to_json(rows))
+    write_json(json_file, rows)
     return 0
 
 

@@ -48,7 +48,7 @@ _FAMILIES = {
     "dropout": lambda percent: Condition(dropout=percent / 100),
     "execution": lambda width: Condition(execution_error=width),
 }
-_ALLOWED = {"dropout": "[0, 100)", "delay": "[0, 10000)"}
+_BELOW = {"dropout": 100, "delay": 10_000}
 
 
 def find_condition(name: str, own: Mapping[str, Condition]) -> Condition:
@@ -70,6 +70,6 @@ def find_condition(name: str, own: Mapping[str, Condition]) -> Condition:
         known = ", ".join(("clean", *(f"{family}-<x>" for family in _FAMILIES), *own, WORST_CASE))
         raise ValueError(f"unknown condition '{name}'; known: {known}")
     value = float(match[2]) if "." in match[2] else int(match[2])
-    if (match[1] == "dropout" and value >= 100) or (match[1] == "delay" and value >= 10_000):
-        raise ValueError(f"condition '{name}': its number must lie in {_ALLOWED[match[1]]}")
+    if match[1] in _BELOW and value >= _BELOW[match[1]]:
+        raise ValueError(f"condition '{name}': its number must lie in [0, {_BELOW[match[1]]})")
     return _FAMILIES[match[1]](value)

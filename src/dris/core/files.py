@@ -84,6 +84,12 @@ def read_json(file: Path, of: type | tuple[type, ...] = dict) -> Any:
     return found
 
 
+def write_json(file: Path | None, value: Any) -> None:
+    """Write a value for a person to read, atomically; nothing if there is no file to write to."""
+    if file is not None:
+        write_atomically(file, to_json(value))
+
+
 def to_json(value: Any) -> bytes:
     """JSON for a person to read."""
     return (json.dumps(value, indent=2) + "\n").encode()

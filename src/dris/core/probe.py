@@ -51,13 +51,8 @@ def outcome(task: Task) -> torch.Tensor:
     return torch.cat(parts, dim=-1)
 
 
-def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
-    """Two paths agree bit for bit as far as both go (a set may end its episode earlier)."""
-    return gap(a, b) == ""
-
-
 def gap(a: list[torch.Tensor], b: list[torch.Tensor]) -> str:
-    """Where two paths first differ and by how much; nothing if they agree bit for bit."""
+    """Where two paths first differ and by how much; nothing if they agree bit for bit as far as both go."""
     for step, (x, y) in enumerate(zip(a, b, strict=False)):
         if not torch.equal(x, y):
             return f"first at step {step}, by up to {float((x - y).abs().max()):.2g}"
@@ -90,11 +85,7 @@ def global_draws(make: MakeTask) -> list[str]:
     def states() -> dict[str, bytes]:
         return {name: pickle.dumps(state()) for name, state in _GLOBAL.items()}
 
-    (
-        torch.rand(1),
-        np.random.random(),
-        random.random(),
-    )  # a task that seeds them leaves the same state each time
+    _ = torch.rand(1), np.random.random(), random.random()  # seeding would leave the same state each time
     before = states()
     episode(make, 3, 4)
     return [name for name, state in states().items() if state != before[name]]

@@ -5,7 +5,10 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from functools import lru_cache
+from typing import Any
 
 
 @lru_cache
@@ -62,6 +65,31 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def in_processes(
+    function: Callable[[Any], Any], values: Iterable[Any], workers: int, each_anew: bool = False
+) -> Iterator[tuple[Any, Future]]:
+    """Call a function of each value in other processes; yields values with their results as they end.
+
+    Args:
+        function: Of one value.
+        values: All are asked for at once; what has not begun is dropped when nobody waits any more.
+        workers: Processes at a time.
+        each_anew: Whether every value has a process of its own.
+    """
+    pool = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=end_with_parent,
+        max_tasks_per_child=1 if each_anew else None,
+    )
+    futures = {pool.submit(function, value): value for value in values}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def draw_without_screen() -> None:

@@ -11,18 +11,7 @@ from collections.abc import Callable
 import torch
 
 from dris.core.env import Env, EnvConfig
-from dris.core.probe import (
-    MakeTask,
-    TaskError,
-    actions,
-    episode,
-    gap,
-    global_draws,
-    go_on,
-    outcome,
-    require,
-    same,
-)
+from dris.core.probe import MakeTask, TaskError, actions, episode, gap, global_draws, go_on, outcome, require
 from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
@@ -168,7 +157,7 @@ def an_episode_leaves_nothing_behind(make: MakeTask) -> None:
         tried = actions(task, 2)
         go_on(env, sign * tried)
         ends.append(go_on(env, tried))
-    require(same(*ends), "the second episode depends on the first one's actions: clear it in begin()")
+    require(not gap(*ends), "the second episode depends on the first one's actions: clear it in begin()")
 
 
 def actions_have_an_effect(make: MakeTask) -> None:
@@ -177,7 +166,7 @@ def actions_have_an_effect(make: MakeTask) -> None:
     for sign in (1.0, -1.0):
         task = make()
         ends.append(go_on(Env(task, EnvConfig(sets=8, instances=1)), sign * actions(task, 8)))
-    require(not same(*ends), "opposite actions give the same states and rewards")
+    require(bool(gap(*ends)), "opposite actions give the same states and rewards")
 
 
 def a_step_can_be_cut(make: MakeTask) -> None:

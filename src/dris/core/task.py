@@ -99,11 +99,8 @@ class Task(ABC):
 
     def with_config(self, **values: Any) -> Self:
         """This task with other values of its configuration."""
-        unknown = values.keys() - {f.name for f in fields(self.config)}
-        if unknown:
-            raise ValueError(
-                f"the configuration of {type(self).__name__} has no {', '.join(sorted(unknown))}"
-            )
+        if unknown := sorted(values.keys() - {f.name for f in fields(self.config)}):
+            raise ValueError(f"the configuration of {type(self).__name__} has no {', '.join(unknown)}")
         return type(self).build(replace(self.config, **values))
 
     def policy_interface(self) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 LARGEST_SEED = 2**31
 """Seeds are multiplied by a million and more to tell iterations apart, within 64 bits."""
@@ -23,6 +25,21 @@ def check_at_least_one(**values: int) -> None:
     for name, value in values.items():
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def check_positive(config: Any, *names: str) -> None:
+    """Refuse values of a configuration that are not positive and finite."""
+    for name in names:
+        if not 0 < getattr(config, name) < math.inf:
+            raise ValueError(f"{name} must be positive and finite, got {getattr(config, name)}")
+
+
+def check_choices(config: Any) -> None:
+    """Refuse values of a configuration that are none of those its Literal types name."""
+    for name, kind in get_type_hints(type(config)).items():
+        if get_origin(kind) is Literal and getattr(config, name) not in get_args(kind):
+            known = ", ".join(get_args(kind))
+            raise ValueError(f"{name} must be one of {known}, got '{getattr(config, name)}'")
 
 
 def check_named(**lists: tuple[str, ...]) -> None:

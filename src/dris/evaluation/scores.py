@@ -11,7 +11,7 @@ from dris.belief.config import BeliefConfig
 from dris.belief.env import belief_env
 from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
-from dris.core.rollout import Score, run_episodes, wilson
+from dris.core.rollout import Outcomes, Score, run_episodes, wilson
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy, find_task
 
@@ -55,9 +55,7 @@ def evaluate(
 
 
 def worst_case(
-    policy: PolicyHandle,
-    episodes: int = 2000,
-    seed: int = EVALUATION_SEED,
+    policy: PolicyHandle, episodes: int = 2000, seed: int = EVALUATION_SEED
 ) -> tuple[Score, dict[str, float]]:
     """The lowest success on a grid over the domain, and where it is.
 
@@ -90,6 +88,15 @@ def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
     low, high = result.interval
     row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
     return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
+
+
+def score_beside(condition: str, seed: int, found: Outcomes, training: Outcomes) -> dict[str, Any]:
+    """The score of another world, and what the training world makes of the same episodes."""
+    caught, expected = found.success["success"], training.success["success"]
+    return score_row(condition, seed, found.score()) | {
+        "training_success": float(expected.float().mean()),
+        "same_outcome": float((caught == expected).float().mean()),
+    }
 
 
 def in_words(row: dict[str, Any]) -> str:

@@ -131,19 +131,16 @@ def rms(differences: np.ndarray) -> float:
     return float(np.sqrt((differences**2).sum(axis=-1).mean()))
 
 
-def identify(
-    policy: str, config: TwinConfig | None = None, motions: int = 10, evaluations: int = 6
-) -> Identified:
-    """Fit the twin's gains to the training world's answers.
+def identify(policy: str, motions: int = 10, evaluations: int = 6) -> Identified:
+    """Fit the twin's gains to the training world's answers; the policy's own are where it begins.
 
     Args:
         policy: Whose catches excite the joints.
-        config: The twin; its gains are where the report begins. By default an FR3 with the policy's.
         motions: Catches of the fit; as many others check it.
         evaluations: Iterations of the fit at most.
     """
     trained = catching_config(find_policy(policy))
-    config = config or drive("rate-limit", trained)
+    config = drive("rate-limit", trained)
     fit = catch_motions(policy, motions, FIT_SEED)
     first = np.log(np.concatenate((trained.stiffness, trained.damping)))
 

@@ -23,7 +23,7 @@ from dris.core.conditions import Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
 from dris.core.rollout import Outcomes, run_episodes, single_instances
 from dris.evaluation.registry import PolicyHandle
-from dris.evaluation.scores import score_row
+from dris.evaluation.scores import score_beside
 from dris.lab.drives import drive
 from dris.lab.launch import Placed
 from dris.lab.model import PLATE_HALF
@@ -54,11 +54,8 @@ class Comparison:
 
     def row(self, condition: str, seed: int) -> dict[str, Any]:
         """Rates by the twin, and what stands beside them."""
-        caught, expected = self.twin.success["success"], self.training.success["success"]
         inside = [k and s <= 1 for k, s in zip(self.kept, self.speed_share, strict=True)]
-        return score_row(condition, seed, self.twin.score()) | {
-            "training_success": float(expected.float().mean()),
-            "same_outcome": float((caught == expected).float().mean()),
+        return score_beside(condition, seed, self.twin, self.training) | {
             "on_plate": sum(self.kept) / len(self.kept),
             "on_plate_within_speed_limits": sum(inside) / len(self.kept),
         }
@@ -67,16 +64,8 @@ class Comparison:
 def training_ball(radius: float, restitution: float, friction: float) -> CatchObject:
     """A ball of the training world, with a mass."""
     mass = BALL_DENSITY * 4 / 3 * math.pi * radius**3
-    return ball(
-        f"r{radius:.4f}",
-        radius=radius,
-        mass=mass,
-        inertia_factor=SOLID,
-        restitution=restitution,
-        friction=friction,
-        rolling=0.0,
-        drag=0.0,
-    )
+    surface = {"restitution": restitution, "friction": friction, "rolling": 0.0, "drag": 0.0}
+    return ball(f"r{radius:.4f}", radius=radius, mass=mass, inertia_factor=SOLID, **surface)
 
 
 def training_starts(task: CatchingTask, condition: Condition, episodes: int, seed: int) -> list[Started]:
@@ -84,17 +73,10 @@ def training_starts(task: CatchingTask, condition: Condition, episodes: int, see
     env = single_instances(task, condition, episodes, seed)
     env.reset()
     world = env.task.world  # type: ignore[attr-defined]  # a catching task's
-    return [
-        (
-            training_ball(
-                float(world.radius[k, 0]), float(world.restitution[k, 0]), float(world.dynamic_friction[k, 0])
-            ),
-            Placed(
-                tuple(world.pos[k, 0].tolist()), tuple(world.vel[k, 0].tolist()), tuple(world.q[k].tolist())
-            ),
-        )
-        for k in range(episodes)
-    ]
+    balls = torch.stack((world.radius, world.restitution, world.dynamic_friction), dim=2)[:, 0].tolist()
+    starts = zip(world.pos[:, 0].tolist(), world.vel[:, 0].tolist(), world.q.tolist(), strict=True)
+    placed = [Placed(*map(tuple, start)) for start in starts]
+    return [(training_ball(*values), start) for values, start in zip(balls, placed, strict=True)]
 
 
 def judge(trial: Trial, thing: CatchObject, config: CatchingConfig) -> tuple[dict[str, bool], float]:
@@ -146,16 +128,10 @@ def evaluate_in_twin(
         )  # fmt: skip
         found.append(judge(trial, thing, config))
         trials.append(trial)
-    names = found[0][0]
-    return Comparison(
-        training,
-        Outcomes(
-            {name: torch.tensor([success[name] for success, _ in found]) for name in names},
-            torch.tensor([reward for _, reward in found]),
-        ),
-        tuple(trial.caught for trial in trials),
-        tuple(trial.speed_share for trial in trials),
-    )
+    caught = {name: torch.tensor([success[name] for success, _ in found]) for name in found[0][0]}
+    in_twin = Outcomes(caught, torch.tensor([reward for _, reward in found]))
+    kept, shares = zip(*((trial.caught, trial.speed_share) for trial in trials), strict=True)
+    return Comparison(training, in_twin, kept, shares)
 
 
 def twin_condition(name: str) -> Condition:

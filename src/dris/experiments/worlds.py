@@ -12,7 +12,7 @@ from dris.core.conditions import WORST_CASE, find_condition
 from dris.core.rollout import run_episodes
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle
-from dris.evaluation.scores import check_conditions, score, score_row
+from dris.evaluation.scores import check_conditions, score, score_beside
 from dris.experiments import World
 from dris.lab import Drive
 
@@ -62,9 +62,4 @@ def score_in_physx(policy: PolicyHandle, condition: str, episodes: int, seed: in
         raise ValueError("PhysX has no belief: add --belief none, or leave out --world physx")
     there = run_episodes(lambda: PhysxTask(policy.task_config), policy.make_agent, asked, episodes, seed)
     here = run_episodes(policy.make_task, policy.make_agent, asked, episodes, seed)
-    caught, expected = there.success["success"], here.success["success"]
-    return score_row(condition, seed, there.score()) | {
-        "world": "physx",
-        "training_success": float(expected.float().mean()),
-        "same_outcome": float((caught == expected).float().mean()),
-    }
+    return score_beside(condition, seed, there, here) | {"world": "physx"}

@@ -132,11 +132,7 @@ class BeliefObserver:
 
 
 def with_belief(
-    observer: LabObserver,
-    belief: BeliefConfig,
-    config: CatchingConfig,
-    kinematics: Kinematics,
-    seed: int,
+    observer: LabObserver, belief: BeliefConfig, config: CatchingConfig, kinematics: Kinematics, seed: int
 ) -> LabObserver:
     """An observer with a policy's belief behind it, if it has one.
 

@@ -12,7 +12,7 @@ from dris.lab.model import LabConfig
 from dris.lab.twin import TwinConfig
 
 IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
-"""K [Nm/rad] by `python -m dris.lab gains --policy` of a policy of preset `paper`: see gains.py."""
+"""K [Nm/rad] by `dris lab gains --policy` of a policy of preset `paper`: see gains.py."""
 IDENTIFIED_DAMPING = (29.12, 34.88, 28.33, 16.93, 7.003, 6.923, 4.652)
 """D [Nm s/rad], the same."""
 

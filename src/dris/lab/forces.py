@@ -53,7 +53,6 @@ class Forces:
         torque = np.zeros(3)
         if self._arm > 0 and data.ncon > 0:
             rate = data.qvel[dof + 3 : dof + 6]
-            torque = rate * (
-                -self._arm * self.normal_force(data) / (math.sqrt(rate @ rate) + self._rest_rate)
-            )
+            resistance = self._arm * self.normal_force(data)
+            torque = rate * (-resistance / (math.sqrt(rate @ rate) + self._rest_rate))
         data.qfrc_applied[dof + 3 : dof + 6] = torque

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -265,14 +266,10 @@ def _add_ramp(spec: mujoco.MjSpec, config: LabConfig, ramp: RampShape) -> None:
     64 boxes cost a ball less than 1 % of its speed.
     """
     w = config.contact_frequency
-    for pos, quat, half in _track(ramp, RAMP_PIECES):
+    for box in _track(ramp, RAMP_PIECES):
         spec.worldbody.add_geom(
-            type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=[half, 0.03, 0.002],
-            pos=pos,
-            quat=quat,
+            **box,
             group=HIDDEN,
-            contype=0,
             conaffinity=FIXTURE,
             priority=1,
             condim=3,
@@ -280,20 +277,12 @@ def _add_ramp(spec: mujoco.MjSpec, config: LabConfig, ramp: RampShape) -> None:
             solref=[-(w**2), -w],  # a damping ratio of 0.5: hardly bounces
             solimp=[0.95, 0.95, 0.001, 0.5, 2],
         )
-    for pos, quat, half in _track(ramp, RAMP_PIECES_SEEN):
-        spec.worldbody.add_geom(
-            type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=[half, 0.03, 0.002],
-            pos=pos,
-            quat=quat,
-            rgba=[0.75, 0.76, 0.78, 1],
-            contype=0,
-            conaffinity=0,
-        )
+    for box in _track(ramp, RAMP_PIECES_SEEN):
+        spec.worldbody.add_geom(**box, rgba=[0.75, 0.76, 0.78, 1], conaffinity=0)
 
 
-def _track(ramp: RampShape, pieces: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Centre, orientation and half length of boxes whose upper faces follow the track."""
+def _track(ramp: RampShape, pieces: int) -> Iterator[dict[str, Any]]:
+    """Boxes whose upper faces follow the track, as MuJoCo's `add_geom` takes them; they look for nothing."""
     edge = math.pi / 2 / pieces
     for index in range(pieces):
         (low, _), (high, _) = ramp.track(index * edge), ramp.track((index + 1) * edge)
@@ -303,4 +292,6 @@ def _track(ramp: RampShape, pieces: int) -> Iterator[tuple[np.ndarray, np.ndarra
         quat = np.zeros(4)
         axes = np.stack((along, np.cross(normal, along), normal), axis=1)
         mujoco.mju_mat2Quat(quat, axes.ravel())
-        yield 0.5 * (low + high) - 0.002 * normal, quat, 0.5 * length
+        place = {"pos": 0.5 * (low + high) - 0.002 * normal, "quat": quat}
+        size = [0.5 * length, 0.03, 0.002]
+        yield {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": size, "contype": 0, **place}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 SOLID, SHELL = 2 / 5, 2 / 3
 """Inertia over m r^2 of a solid ball and of a thin shell."""
@@ -81,31 +81,10 @@ class CatchObject:
         )
 
 
-def ball(
-    name: str,
-    *,
-    radius: float,
-    mass: float,
-    inertia_factor: float,
-    restitution: float,
-    friction: float,
-    rolling: float,
-    drag: float,
-    colour: tuple[float, float, float] = (0.95, 0.45, 0.10),
-) -> CatchObject:
-    """A sphere; `inertia_factor` is 2/5 for a solid one and 2/3 for a thin shell."""
+def ball(name: str, *, radius: float, mass: float, inertia_factor: float, **surface: Any) -> CatchObject:
+    """A sphere; `inertia_factor` is `SOLID` or `SHELL`, `surface` the fields from restitution on."""
     moment = inertia_factor * mass * radius**2
-    return CatchObject(
-        name,
-        (Part("sphere", (radius,) * 3),),
-        mass,
-        (moment,) * 3,
-        restitution,
-        friction,
-        rolling,
-        drag,
-        colour,
-    )
+    return CatchObject(name, (Part("sphere", (radius,) * 3),), mass, (moment,) * 3, **surface)
 
 
 BALLS: dict[str, CatchObject] = {
@@ -160,10 +139,6 @@ BALLS: dict[str, CatchObject] = {
 """The paper's four test balls."""
 
 
-def _box_inertia(mass: float, half: float) -> tuple[float, float, float]:
-    return (mass * (2 * half) ** 2 / 6,) * 3
-
-
 def _ellipsoid_inertia(mass: float, size: tuple[float, float, float]) -> tuple[float, float, float]:
     a, b, c = size
     return (mass * (b * b + c * c) / 5, mass * (a * a + c * c) / 5, mass * (a * a + b * b) / 5)
@@ -203,7 +178,7 @@ IRREGULAR: dict[str, CatchObject] = {
             "cube",  # the paper's "wooden cube"; 4 cm of beech-like wood at 650 kg/m3, assumed
             (Part("box", (_CUBE,) * 3),),
             mass=0.0416,
-            inertia=_box_inertia(0.0416, _CUBE),
+            inertia=(0.0416 * (2 * _CUBE) ** 2 / 6,) * 3,
             restitution=0.40,
             friction=0.35,
             rolling=0.0,

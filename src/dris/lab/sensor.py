@@ -43,17 +43,15 @@ class SensorConfig:
     def __post_init__(self) -> None:
         """Refuse values that no camera has."""
         if not 0 < self.fps < 10_000 or not 0 <= self.exposure_s <= 1 / self.fps:
-            raise ValueError(
-                f"need 0 < fps and 0 <= exposure_s <= 1 / fps, got {self.fps}, {self.exposure_s}"
-            )
+            found = f"{self.fps}, {self.exposure_s}"
+            raise ValueError(f"need 0 < fps and 0 <= exposure_s <= 1 / fps, got {found}")
         if self.drop_every is not None and self.drop_every < 2:
             raise ValueError(f"drop_every must be None or at least 2, got {self.drop_every}")
         if self.covered_s is not None and not 0 <= self.covered_s[0] <= self.covered_s[1]:
             raise ValueError(f"covered_s must be None or go from a time to a later one, got {self.covered_s}")
         if self.subframes < 1 or not self.full_well > 0:
-            raise ValueError(
-                f"subframes and full_well must be positive, got {self.subframes}, {self.full_well}"
-            )
+            found = f"{self.subframes}, {self.full_well}"
+            raise ValueError(f"subframes and full_well must be positive, got {found}")
         if not 0 <= self.drop_rate < 1 or self.jitter_s < 0 or self.read_noise < 0:
             raise ValueError(
                 f"need 0 <= drop_rate < 1 and no negative jitter_s or read_noise, got {self.drop_rate}, "
@@ -123,7 +121,7 @@ class SensorNoise:
         Args:
             shape: Of the largest image (height, width, 3).
             config: How noisy.
-            generator: KeyedRng the numbers, and later the windows.
+            generator: Draws the numbers, and later the windows.
         """
         size = (shape[0] + self.MARGIN, shape[1] + self.MARGIN, *shape[2:])
         self._normal = generator.standard_normal(size, dtype=np.float32)

@@ -78,12 +78,8 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     }
     if checkpoint.kind != DIVERGED:
         _check_finite(path, tensors)
-    header = {
-        "schema": SCHEMA,
-        "kind": checkpoint.kind,
-        "config": checkpoint.config,
-        "progress": checkpoint.progress,
-    }
+    said = {name: value for name, value in vars(checkpoint).items() if name != "tensors"}
+    header = {"schema": SCHEMA, **said}
     # One entry: safetensors writes several in any order, and equal runs should give equal files.
     header["sha256"] = fingerprint(tensors, json.dumps(header))
     write_atomically(path, save(tensors, metadata={"dris": json.dumps(header)}))

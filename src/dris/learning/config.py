@@ -13,7 +13,7 @@ from typing import Any, Literal
 import tyro
 
 from dris.belief.config import BeliefConfig
-from dris.core.validation import check_at_least_one, check_seed
+from dris.core.validation import check_at_least_one, check_choices, check_positive, check_seed
 
 DEFAULT_SET_SIZES = (1, 2, 5, 10, 20, 50, 64)
 LARGEST_WIDTH = 2**16
@@ -63,11 +63,10 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         """Refuse shapes and efforts that make no encoder."""
-        for name in ("latent", "points", "episodes", "sets", "instances", "passes", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.pooling not in ("max", "moments"):
-            raise ValueError(f"pooling must be 'max' or 'moments', got '{self.pooling}'")
+        counts = ("latent", "points", "episodes", "sets", "instances", "passes", "batch")
+        check_at_least_one(**{name: getattr(self, name) for name in counts})
+        check_choices(self)
+        check_positive(self, "unit", "learning_rate", "code_spread")
         if not self.set_sizes or min(self.set_sizes) < 1:
             raise ValueError(f"set_sizes must be positive, got {self.set_sizes}")
         if self.set_sizes != DEFAULT_SET_SIZES and max(self.set_sizes) > self.instances:
@@ -77,9 +76,6 @@ class EncoderConfig:
         for name in ("widths", "decoder_widths"):
             _check_widths(name, getattr(self, name), of="each ")
         _check_widths("latent and points", (self.latent, self.points))
-        for name in ("unit", "learning_rate", "code_spread"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -106,16 +102,11 @@ class PolicyConfig:
 
     def __post_init__(self) -> None:
         """Refuse shapes that make no network."""
-        for name, known in (("visible", ("set", "first")), ("conditioning", ("film", "concat"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
+        check_choices(self)
+        check_positive(self, "first_std")
         if not self.hidden:
             raise ValueError("hidden needs at least one layer, got ()")
         _check_widths("hidden and film_width", (*self.hidden, self.film_width))
-        if self.encoder not in ("frozen", "learned"):
-            raise ValueError(f"encoder must be 'frozen' or 'learned', got '{self.encoder}'")
-        if not 0 < self.first_std < math.inf:
-            raise ValueError(f"first_std must be positive and finite, got {self.first_std}")
 
 
 @dataclass(frozen=True)
@@ -153,9 +144,7 @@ class PpoConfig:
         if not (0 < self.gamma < 1 and 0 <= self.gae_lambda <= 1):
             found = f"got {self.gamma} and {self.gae_lambda}"
             raise ValueError(f"gamma must lie in (0, 1) and gae_lambda in [0, 1], {found}")
-        for name in ("learning_rate", "last_std", "epochs", "mini_batches", "clip", "max_grad_norm"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        check_positive(self, "learning_rate", "last_std", "epochs", "mini_batches", "clip", "max_grad_norm")
         if not 0 <= self.min_lr_fraction <= 1:
             raise ValueError(f"min_lr_fraction must lie in [0, 1], got {self.min_lr_fraction}")
         if not 0 <= self.ema_window < 1:
@@ -215,16 +204,9 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse runs that could not be."""
-        counts = (
-            "sets",
-            "instances",
-            "iterations",
-            "threads",
-            "evaluate_every",
-            "evaluate_episodes",
-            "save_every",
-        )
-        check_at_least_one(**{name: getattr(self, name) for name in counts})
+        check_at_least_one(sets=self.sets, instances=self.instances, iterations=self.iterations)
+        check_at_least_one(threads=self.threads, save_every=self.save_every)
+        check_at_least_one(evaluate_every=self.evaluate_every, evaluate_episodes=self.evaluate_episodes)
         check_seed(self.seed)
         if not 0 <= self.noise < math.inf:
             raise ValueError(f"noise must be 0 or more and finite, got {self.noise}")

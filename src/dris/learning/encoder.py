@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -20,6 +21,11 @@ CHUNK = 6400
 def code_size(state_size: int, config: EncoderConfig) -> int:
     """d_z: `latent`, or two moments of every component of the state."""
     return config.latent if config.pooling == "max" else 2 * state_size
+
+
+def layers(sizes: Sequence[int]) -> list[nn.Module]:
+    """Linear layers from each size to the next, a ReLU after each."""
+    return [layer for size in pairwise(sizes) for layer in (nn.Linear(*size), nn.ReLU())]
 
 
 class SetEncoder(nn.Module):
@@ -47,11 +53,7 @@ class SetEncoder(nn.Module):
         self.points: nn.Sequential | None = None
         if config.pooling == "moments":
             return
-        sizes = (state_size, *config.widths, config.latent)
-        layers: list[nn.Module] = []
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
-            layers += [nn.Linear(before, after), nn.ReLU()]
-        self.points = nn.Sequential(*layers[:-1])
+        self.points = nn.Sequential(*layers((state_size, *config.widths, config.latent))[:-1])
 
     def normalise(self, states: torch.Tensor) -> torch.Tensor:
         """States in the encoder's own units."""

@@ -183,9 +183,7 @@ class Policy:
         else:
             with torch.no_grad():
                 tensors = {"code": self.encoder.encode_chunked(states)}
-        return TensorDict(
-            {**tensors, "condition": observation.condition}, batch_size=[len(observation.states)]
-        )
+        return TensorDict({**tensors, "condition": observation.condition}, batch_size=[len(states)])
 
     def __call__(self, observation: Observation) -> torch.Tensor:
         """Actions [B, A], the mean of the policy's distribution."""

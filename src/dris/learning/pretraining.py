@@ -18,7 +18,7 @@ from dris.core.rng import KeyedRng
 from dris.core.rollout import replay, rollout
 from dris.core.task import Task
 from dris.learning.config import EncoderConfig
-from dris.learning.encoder import SetEncoder
+from dris.learning.encoder import SetEncoder, layers
 
 
 class SetAutoencoder(nn.Module):
@@ -30,10 +30,7 @@ class SetAutoencoder(nn.Module):
         self.encoder = SetEncoder(state_size, scale, config)
         self.shape = (config.points, state_size)
         sizes = (config.latent, *config.decoder_widths)
-        layers: list[nn.Module] = []
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
-            layers += [nn.Linear(before, after), nn.ReLU()]
-        self.decoder = nn.Sequential(*layers, nn.Linear(sizes[-1], config.points * state_size))
+        self.decoder = nn.Sequential(*layers(sizes), nn.Linear(sizes[-1], config.points * state_size))
 
     def loss(self, states: torch.Tensor) -> torch.Tensor:
         """Mean Chamfer distance of sets [B, N, S] to their reconstructions, in the encoder's units."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dris.core.files import read_json, to_json, write_atomically
+from dris.core.files import read_json, write_atomically, write_json
 from dris.core.typed import differences, to_plain, with_defaults
 
 
@@ -41,8 +41,8 @@ def claim_folder(folder: Path, config: Any, write: bool) -> None:
         check_same(file, with_defaults(read_json(file), config), to_plain(config))
     elif write:
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "versions.json", to_json(versions() | _task_file(config.task)))
-        write_atomically(file, to_json(to_plain(config)))  # last: from now on the folder is this run's
+        write_json(folder / "versions.json", versions() | _task_file(config.task))
+        write_json(file, to_plain(config))  # last: from now on the folder is this run's
 
 
 def warn_of_another_task_file(folder: Path, task: str) -> None:
@@ -76,15 +76,8 @@ def versions() -> dict[str, str]:
 
     import dris
 
-    found = {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "dris": dris.__version__,
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
-        "mujoco": mujoco.__version__,
-        "warp": warp.__version__,
-    }
+    found = {"python": platform.python_version(), "machine": platform.machine()}
+    found |= {module.__name__: module.__version__ for module in (dris, torch, numpy, mujoco, warp)}
     here = Path(__file__).parent
     for name, command in {"commit": "rev-parse HEAD", "changed files": "status --porcelain"}.items():
         run = subprocess.run(["git", "-C", str(here), *command.split()], capture_output=True, text=True)

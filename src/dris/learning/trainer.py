@@ -124,9 +124,8 @@ class Trainer:
         frozen = self.config.policy.encoder == "frozen"
         for name, file in (("encoder_from", "encoder"), ("policy_from", "last"), ("policy_from", "encoder")):
             source = getattr(self.config, name)
-            needed = file == "last" or (
-                frozen and (name == "encoder_from" or self.config.encoder_from is None)
-            )
+            asked = name == "encoder_from" or self.config.encoder_from is None
+            needed = file == "last" or (frozen and asked)
             if source is not None and needed and not (source / f"{file}.safetensors").exists():
                 raise ValueError(f"{name}: {source} has no {file}.safetensors; name the folder of a run")
         steps, parts = self.config.sets // self.processes * self.task.horizon, self.config.ppo.mini_batches
@@ -259,9 +258,8 @@ class Trainer:
         window = max(self.config.ppo.ema_window * self.config.iterations, 1.0)
         keep = min(1 - 1 / window, (1 + iteration) / (10 + iteration))
         with torch.no_grad():
-            for average, new in zip(
-                self.averaged.actor.parameters(), self.policy.actor.parameters(), strict=True
-            ):
+            learned = self.policy.actor.parameters()
+            for average, new in zip(self.averaged.actor.parameters(), learned, strict=True):
                 average.lerp_(new, 1 - keep)
 
     def _check_finite(self, losses: dict[str, float], iteration: int) -> None:
@@ -276,9 +274,8 @@ class Trainer:
         for name, condition in self._conditions.items():
             episodes, agent = self.config.evaluate_episodes, lambda task, sets: self.averaged
             make_env = partial(belief_env, belief=self.config.belief)
-            score = run_episodes(
-                self.make_task, agent, condition, episodes, VALIDATION_SEED, make_env
-            ).score()
+            found = run_episodes(self.make_task, agent, condition, episodes, VALIDATION_SEED, make_env)
+            score = found.score()
             figures |= {f"{name}/success": score.success, f"{name}/reward": score.reward}
             figures |= {f"{name}/{measure}": rate for measure, rate in score.other_successes.items()}
         rate = mean(figures[f"{name}/success"] for name in self.config.evaluate_on)  # what "best" means
@@ -290,24 +287,20 @@ class Trainer:
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
         tensors = named("actor", self.averaged.actor.state_dict())
         tensors |= named("encoder", self.policy.encoder.state_dict())
-        save_checkpoint(
-            file,
-            Checkpoint("policy", tensors, {**self._stored_config, "interface": self._interface}, figures),
-        )
+        config = {**self._stored_config, "interface": self._interface}
+        save_checkpoint(file, Checkpoint("policy", tensors, config, figures))
 
     def _save(self, done: int) -> None:
         algorithm = self.algorithm
-        tensors = named("actor", algorithm.actor.state_dict()) | named(
-            "critic", algorithm.critic.state_dict()
-        )
+        tensors = named("actor", algorithm.actor.state_dict())
+        tensors |= named("critic", algorithm.critic.state_dict())
         tensors |= named("average", self.averaged.actor.state_dict())
         tensors |= named("adam", adam_tensors(algorithm.optimizer))
         progress = {"iteration": done, "best": self.best, "seconds": self.seconds, "world": self._world()}
         if done == self.config.iterations:  # first: a run whose last checkpoint is there has its policy
             self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
-        save_checkpoint(
-            self.folder / "last.safetensors", Checkpoint("training", tensors, self._stored_config, progress)
-        )
+        saved = Checkpoint("training", tensors, self._stored_config, progress)
+        save_checkpoint(self.folder / "last.safetensors", saved)
 
     def _world(self) -> dict[str, Any]:
         """What a run depends on besides its configuration; to go on, it must be the same."""

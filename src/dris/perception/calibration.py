@@ -6,7 +6,6 @@ Wrong numbers here move the ball by centimetres with no other symptom, so what c
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,14 @@ from typing import Any
 import numpy as np
 
 from dris.core.errors import DrisError
-from dris.core.files import to_json, write_atomically
+from dris.core.files import write_json
 from dris.perception.camera import CameraModel, Rig
 
 SCHEMA = 1
 LARGEST_BYTES = 1024 * 1024
-_CAMERA_KEYS = {
-    "name",
-    "width",
-    "height",
-    "focal_px",
-    "centre_px",
-    "distortion",
-    "camera_to_base",
-    "reprojection_px",
-}
+_SHAPES = dict(focal_px=(2,), centre_px=(2,), distortion=(5,), camera_to_base=(4, 4), reprojection_px=())
+"""Of a camera's numbers in the file."""
+_CAMERA_KEYS = ("name", "width", "height", *_SHAPES)
 
 
 class CalibrationError(DrisError, ValueError):
@@ -90,12 +82,7 @@ def check_camera(camera: CameraModel, limits: CalibrationLimits | None = None) -
     rotation = camera.camera_to_base[:3, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
     need("deviation of the rotation from orthonormal", error, (0.0, limits.orthonormal), "no rotation matrix")
-    need(
-        "determinant of the rotation",
-        float(np.linalg.det(rotation)),
-        (0.99, 1.01),
-        "it is a mirror",
-    )
+    need("determinant of the rotation", float(np.linalg.det(rotation)), (0.99, 1.01), "it is a mirror")
     if not np.array_equal(camera.camera_to_base[3], (0.0, 0.0, 0.0, 1.0)):
         last = camera.camera_to_base[3].tolist()
         raise CalibrationError(
@@ -143,20 +130,8 @@ def check_rig(rig: Rig, limits: CalibrationLimits | None = None) -> None:
 def save_rig(path: Path, rig: Rig, limits: CalibrationLimits | None = None) -> None:
     """Check a rig and write it, atomically."""
     check_rig(rig, limits)
-    cameras = [
-        {
-            "name": camera.name,
-            "width": camera.width,
-            "height": camera.height,
-            "focal_px": list(camera.focal_px),
-            "centre_px": list(camera.centre_px),
-            "distortion": list(camera.distortion),
-            "camera_to_base": camera.camera_to_base.tolist(),
-            "reprojection_px": camera.reprojection_px,
-        }
-        for camera in rig.cameras
-    ]
-    write_atomically(path, to_json({"kind": "rig", "schema": SCHEMA, "cameras": cameras}))
+    cameras = [{key: np.asarray(getattr(c, key)).tolist() for key in _CAMERA_KEYS} for c in rig.cameras]
+    write_json(path, {"kind": "rig", "schema": SCHEMA, "cameras": cameras})
 
 
 def load_rig(path: Path, limits: CalibrationLimits | None = None) -> Rig:
@@ -201,33 +176,25 @@ def _check_keys(entry: dict[str, Any], expected: set[str], where: str) -> None:
 def _camera_from(entry: Any, where: str) -> CameraModel:
     if not isinstance(entry, dict):
         raise CalibrationError(f"{where} is {type(entry).__name__}, expected an object")
-    _check_keys(entry, _CAMERA_KEYS, where)
+    _check_keys(entry, set(_CAMERA_KEYS), where)
     for key in ("width", "height"):
         if type(entry[key]) is not int:
             raise CalibrationError(f"{where}: {key} is {entry[key]!r}, expected a whole number of pixels")
     if not isinstance(entry["name"], str) or not entry["name"]:
         raise CalibrationError(f"{where}: name is {entry['name']!r}, expected a word")
-    return CameraModel(
-        name=entry["name"],
-        width=entry["width"],
-        height=entry["height"],
-        focal_px=tuple(_numbers(entry, "focal_px", (2,), where)),
-        centre_px=tuple(_numbers(entry, "centre_px", (2,), where)),
-        distortion=tuple(_numbers(entry, "distortion", (5,), where)),
-        camera_to_base=np.array(_numbers(entry, "camera_to_base", (4, 4), where)),
-        reprojection_px=float(_numbers(entry, "reprojection_px", (), where)),
-    )
+    numbers = {key: _numbers(entry, key, shape, where) for key, shape in _SHAPES.items()}
+    return CameraModel(entry["name"], entry["width"], entry["height"], **numbers)
 
 
 def _numbers(entry: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> Any:
-    """A list (of lists) of finite numbers of a given shape."""
+    """A number, or a tuple (of lists) of numbers, of a given shape, all finite."""
     try:
         array = np.array(entry[key], dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise CalibrationError(f"{where}: {key} is {entry[key]!r}, expected numbers") from error
-    if array.shape != shape or not all(math.isfinite(number) for number in array.flat):
+    if array.shape != shape or not np.isfinite(array).all():
         raise CalibrationError(f"{where}: {key} is {entry[key]!r}, expected finite numbers of shape {shape}")
-    return array.tolist()
+    return tuple(array.tolist()) if shape else float(array)
 
 
 def check_image(image: Any, camera: CameraModel) -> None:

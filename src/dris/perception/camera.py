@@ -150,14 +150,8 @@ def laboratory_rig(**changes: Any) -> Rig:
         changes: Fields of both `CameraModel`s to set otherwise.
     """
     lens = (-0.12, 0.06, 0.0004, -0.0003, 0.0)
-    values: dict[str, Any] = {
-        "width": 640,
-        "height": 480,
-        "focal_px": (600.0, 600.0),
-        "centre_px": (322.0, 238.0),
-        "distortion": lens,
-        **changes,
-    }
+    values: dict[str, Any] = {"width": 640, "height": 480, "focal_px": (600.0, 600.0), "distortion": lens}
+    values |= {"centre_px": (322.0, 238.0), **changes}
     target = (0.69, 0.0, 0.85)  # above the plate's home, where the last tenths of a second of flight are
     left = CameraModel(name="left", camera_to_base=look_at((2.2, 1.2, 1.35), target), **values)
     right = CameraModel(name="right", camera_to_base=look_at((2.2, -1.2, 1.35), target), **values)

@@ -41,13 +41,9 @@ class BallColour:
         hsv = cv2.cvtColor(image, cv2.COLOR_BGR2HSV)
         first, last = (hue / 2 for hue in self.hue_degrees)  # OpenCV stores half degrees
         spans = [(first, last)] if first <= last else [(first, 180.0), (0.0, last)]
+        darkest, brightest = ((255 * self.saturation[k], 255 * self.value[k]) for k in (0, 1))
         masks = [
-            cv2.inRange(
-                hsv,
-                np.array([low, 255 * self.saturation[0], 255 * self.value[0]]),
-                np.array([high, 255 * self.saturation[1], 255 * self.value[1]]),
-            )
-            for low, high in spans
+            cv2.inRange(hsv, np.array([low, *darkest]), np.array([high, *brightest])) for low, high in spans
         ]
         return masks[0] if len(masks) == 1 else cv2.bitwise_or(masks[0], masks[1])  # type: ignore[return-value]
 
@@ -76,11 +72,8 @@ class DetectorConfig:
         low, high = self.radius_px
         if not 1 <= low < high:
             raise ValueError(f"radius_px must satisfy 1 <= low < high, got {self.radius_px}")
-        if (
-            not 0 < self.score <= 1
-            or not self.elongation >= 1
-            or not min(self.tolerance_px, self.asymmetry_px) > 0
-        ):
+        positive = min(self.tolerance_px, self.asymmetry_px) > 0
+        if not (0 < self.score <= 1 and self.elongation >= 1 and positive):
             raise ValueError(
                 "need 0 < score <= 1, elongation >= 1, tolerance_px > 0, asymmetry_px > 0, got "
                 f"{self.score}, {self.elongation}, {self.tolerance_px}, {self.asymmetry_px}"

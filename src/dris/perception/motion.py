@@ -40,10 +40,11 @@ class Motion:
     def at(self, time_s: float) -> tuple[Array, Array]:
         """Position and velocity at a time."""
         tau = time_s - self.reference_s
-        velocity = self.velocity_in_base + self.acceleration_in_base * tau
-        return self.ball_in_base + (
-            self.velocity_in_base + 0.5 * self.acceleration_in_base * tau
-        ) * tau, velocity
+        mean_velocity = self.velocity_in_base + 0.5 * self.acceleration_in_base * tau
+        return (
+            self.ball_in_base + mean_velocity * tau,
+            self.velocity_in_base + self.acceleration_in_base * tau,
+        )
 
     def covariance_at(self, time_s: float) -> Array:
         """Covariance of (position, velocity) [6, 6] at a time."""

@@ -79,11 +79,8 @@ class ArchiveSource:
             raise SourceError(
                 f"{self.path}: images are {images.dtype} {images.shape}, expected uint8 [n, h, w, 3]"
             )
-        if (
-            times.shape != (len(images),)
-            or cameras.shape != (len(images),)
-            or not np.isin(cameras, (0, 1)).all()
-        ):
+        one_each = times.shape == cameras.shape == (len(images),)
+        if not one_each or not np.isin(cameras, (0, 1)).all():
             raise SourceError(f"{self.path}: times_s and cameras (0 or 1) must have one entry per image")
         _check_times(times, str(self.path), ordered=False)
         for k in np.argsort(times, kind="stable"):

@@ -125,9 +125,8 @@ class BallTracker:
         spread = to_px @ motion.covariance_at(sight.time_s)[:3, :3] @ to_px.T
         late = to_px @ velocity * config.sigma_s
         sigma = np.sqrt(np.diag(spread) + config.sigma_px**2 + late**2)
-        return bool(
-            (np.abs(sight.error_px(ball)) < np.maximum(config.gate_px, config.gate_sigmas * sigma)).all()
-        )
+        gate = np.maximum(config.gate_px, config.gate_sigmas * sigma)
+        return bool((np.abs(sight.error_px(ball)) < gate).all())
 
     def _recent(self, sights: Sequence[Bearing], each: int) -> list[Bearing]:
         """The youngest sights of each camera, so many of each; fewer if there are not as many."""
@@ -245,9 +244,8 @@ class BallTracker:
         if found is None:
             return None
         spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
-        return BallState(
-            time_s, *found, spread, time_s - max(s.time_s for s in fresh), "plate", len(fresh), True
-        )
+        age = time_s - max(s.time_s for s in fresh)
+        return BallState(time_s, *found, spread, age, "plate", len(fresh), True)
 
     def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
         """The paper's estimate: position from the parabola, velocity from a line, both then carried on."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dris.core.validation import check_choices, check_positive
+
 Estimator = Literal["line", "gravity"]
 Phase = Literal["searching", "flight", "plate"]
 
@@ -59,21 +61,9 @@ class TrackerConfig:
 
     def __post_init__(self) -> None:
         """Refuse values that cannot track."""
-        if self.estimator not in ("line", "gravity"):
-            raise ValueError(f"estimator must be 'line' or 'gravity', got '{self.estimator}'")
-        names = (
-            "window_s",
-            "sigma_px",
-            "gate_px",
-            "gate_sigmas",
-            "fit_px",
-            "valid_s",
-            "change_chi_square",
-            "anchor_m",
-        )
-        for name in names:
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        check_choices(self)
+        check_positive(self, "window_s", "sigma_px", "gate_px", "gate_sigmas", "fit_px", "valid_s")
+        check_positive(self, "change_chi_square", "anchor_m")
         if not 0 <= self.sigma_s < 0.1 or not 0 <= self.restitution <= 1:
             raise ValueError(
                 f"need 0 <= sigma_s < 0.1 and 0 <= restitution <= 1, got {self.sigma_s}, {self.restitution}"

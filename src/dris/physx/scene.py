@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from dris.core.validation import check_extra
+from dris.core.validation import check_extra, check_positive
 from dris.sim.model import SerialArm
 
 
@@ -39,9 +39,7 @@ class PhysxConfig:
 
     def __post_init__(self) -> None:
         """Refuse values that PhysX cannot take."""
-        for name in ("step_s", "ball_density", "contact_offset", "position_iterations"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {getattr(self, name)}")
+        check_positive(self, "step_s", "ball_density", "contact_offset", "position_iterations")
 
 
 class Material(NamedTuple):

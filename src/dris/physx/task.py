@@ -51,21 +51,11 @@ class PhysxTask(CatchingTask):
         for k, values in zip(sets.tolist(), nominal.double().tolist(), strict=True):
             static, dynamic, restitution = values
             material = Material(static, min(static, dynamic), restitution)
-            ball = Ball(
-                world.pos[k, 0].double().numpy(),
-                world.vel[k, 0].double().numpy(),
-                float(world.radius[k, 0]),
-                material,
-            )
-            self.scenes[k] = PhysxScene(
-                self.arm,
-                world.q[k].double().numpy(),
-                self.config.true_gains,
-                plate_material(self.contact, material),
-                [ball],
-                self.contact.bounce_speed,
-                self.physx,
-            )
+            start, speed, q = (values[k].double().numpy() for values in (world.pos, world.vel, world.q))
+            ball = Ball(start[0], speed[0], float(world.radius[k, 0]), material)
+            plate, gains = plate_material(self.contact, material), self.config.true_gains
+            bounce_speed = self.contact.bounce_speed
+            self.scenes[k] = PhysxScene(self.arm, q, gains, plate, [ball], bounce_speed, self.physx)
 
     def advance(self, command: torch.Tensor, duration_s: float) -> None:
         """Every scene for itself; what came of it is written where the training world keeps it."""

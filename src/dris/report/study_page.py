@@ -67,13 +67,8 @@ class Asked:
 
 def ask(results: Results, presets: list[str]) -> list[Asked]:
     """What the runs say of the claims about some presets."""
-    return [
-        Asked(
-            claim, {measure: answers(results, claim, measure) for measure in results.measures(claim.preset)}
-        )
-        for claim in CLAIMS
-        if claim.preset in presets
-    ]
+    about = [claim for claim in CLAIMS if claim.preset in presets]
+    return [Asked(c, {m: answers(results, c, m) for m in results.measures(c.preset)}) for c in about]
 
 
 def theirs(claim: Claim, pair: tuple[str, str], paper: dict[str, Any]) -> list[float | None]:

@@ -54,25 +54,23 @@ def upload(arm: SerialArm, device: str) -> Chain:
         return wp.array(finite.astype(np.float32), dtype=dtype, device=device)
 
     chain = Chain()
-    chain.is_hinge = array(arm.is_hinge)
-    chain.body_pos = array(arm.body_pos, wp.vec3)
+    friction = ("friction", "friction_inertia", "friction_rate")
+    for name in (
+        "is_hinge",
+        "mass",
+        "armature",
+        "damping",
+        *friction,
+        "velocity_offset",
+        "deceleration_limit",
+    ):
+        setattr(chain, name, array(getattr(arm, name)))
+    for name in ("body_pos", "joint_pos", "joint_axis", "com"):
+        setattr(chain, name, array(getattr(arm, name), wp.vec3))
     chain.body_quat = array(np.roll(arm.body_quat, -1, axis=1), wp.quat)  # Warp: (x, y, z, w)
-    chain.joint_pos = array(arm.joint_pos, wp.vec3)
-    chain.joint_axis = array(arm.joint_axis, wp.vec3)
-    chain.mass = array(arm.mass)
-    chain.com = array(arm.com, wp.vec3)
     chain.inertia = array(arm.inertia, wp.mat33)
-    chain.armature = array(arm.armature)
-    chain.damping = array(arm.damping)
-    chain.friction = array(arm.friction)
-    chain.friction_inertia = array(arm.friction_inertia)
-    chain.friction_rate = array(arm.friction_rate)
-    chain.torque_lower = array(arm.torque_range[:, 0])
-    chain.torque_upper = array(arm.torque_range[:, 1])
-    chain.lower = array(arm.joint_range[:, 0])
-    chain.upper = array(arm.joint_range[:, 1])
-    chain.velocity_offset = array(arm.velocity_offset)
-    chain.deceleration_limit = array(arm.deceleration_limit)
+    chain.torque_lower, chain.torque_upper = map(array, arm.torque_range.T)
+    chain.lower, chain.upper = map(array, arm.joint_range.T)
     chain.plate_pos = wp.vec3(*arm.plate_pos)
     chain.plate_quat = wp.quat(*np.roll(arm.plate_quat, -1))
     chain.gravity = wp.vec3(*arm.gravity)

@@ -44,10 +44,5 @@ EXACT = ContactPreset(
 )
 # PhysX as ManiSkill sets it up (average of materials, bounce threshold 2 m/s), with the plate material
 # of the laboratory's released environment.
-AVERAGED = ContactPreset(
-    name="averaged",
-    bounce_speed=2.0,
-    plate_restitution=0.2,
-    plate_friction=0.0,
-)
+AVERAGED = ContactPreset(name="averaged", bounce_speed=2.0, plate_restitution=0.2, plate_friction=0.0)
 PRESETS = {preset.name: preset for preset in (AVERAGED, EXACT)}

@@ -230,9 +230,7 @@ def _torque_range(model: mujoco.MjModel, joint: int) -> np.ndarray:
             "joints' actuatorfrcrange alone are then the limits"
         )
     if low >= high:
-        raise ModelError(
-            f"joint '{model.joint(joint).name}' is left no torque: its limits are {low} and {high}"
-        )
+        raise ModelError(f"joint '{name}' is left no torque: its limits are {low} and {high}")
     return np.array([low, high])
 
 

@@ -116,10 +116,7 @@ def time_of_impact(
 ) -> float:
     """First time in [t + lo, t + hi] at which the gap closes, relative to t: Illinois method."""
     begin = touch(
-        plate_at(start, end, h, t + lo),
-        half,
-        ball.x + ball.v * lo + gravity * (0.5 * lo * lo),
-        pair.radius,
+        plate_at(start, end, h, t + lo), half, ball.x + ball.v * lo + gravity * (0.5 * lo * lo), pair.radius
     )
     gap_lo = begin.gap
     if gap_lo <= 0.0:
@@ -266,12 +263,7 @@ def step_spheres(
             v = v + gravity * h
             s = s + 1
     while s < substeps:
-        end = Plate(
-            plate_pos[b, s + 1],
-            plate_quat[b, s + 1],
-            plate_vel[b, s + 1],
-            plate_omega[b, s + 1],
-        )
+        end = Plate(plate_pos[b, s + 1], plate_quat[b, s + 1], plate_vel[b, s + 1], plate_omega[b, s + 1])
         ball = Sphere(x, v, w, now, hits)
         done = bool(False)
         if now != FLYING:

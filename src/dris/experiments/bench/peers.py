@@ -7,13 +7,14 @@ same gains with the engine's own drives: no Python inside MuJoCo's loop, one cal
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
+from dris.lab.model import damping_ratio
 from dris.physx.scene import Ball, Material, PhysxConfig, PhysxScene
 from dris.sim.model import SerialArm
 
@@ -54,18 +55,18 @@ MUJOCO_STEP_S = 0.0005
 7 m/s with centimetres of ball: contact lasts pi / w with w dt = 0.2, and sinks in by v / w."""
 
 
-def damping_ratio(restitution: float) -> float:
-    """Damping ratio of a one-sided spring-damper that returns `restitution`, by bisection.
-
-    e = exp(-z / sqrt(1 - z^2) * atan2(2 z sqrt(1 - z^2), 2 z^2 - 1)) for a spring that cannot pull.
-    """
-    low, high = 1e-6, 1.0 - 1e-6
-    for _ in range(60):
-        z = 0.5 * (low + high)
-        root = math.sqrt(1 - z * z)
-        e = math.exp(-z / root * math.atan2(2 * z * root, 2 * z * z - 1))
-        low, high = (z, high) if e > restitution else (low, z)
-    return 0.5 * (low + high)
+def _run(advance: Callable[[], None], rises: Callable[[], np.ndarray]) -> PeerRun:
+    """Time a second of control steps, and see which balls' vertical velocities [N] rise in one."""
+    seconds, before = 0.0, rises()
+    touched = np.zeros(len(before), bool)
+    for _ in range(round(SIMULATED_S / CONTROL_STEP_S)):
+        start = time.perf_counter()
+        advance()
+        seconds += time.perf_counter() - start
+        after = rises()
+        touched |= after > before
+        before = after
+    return PeerRun(seconds, touched)
 
 
 def run_mujoco(scene: Scene) -> PeerRun:
@@ -102,15 +103,8 @@ def run_mujoco(scene: Scene) -> PeerRun:
     data.ctrl[:] = scene.home
     data.qvel[joints:].reshape(-1, 6)[:, :3] = scene.ball_vel
     mujoco.mj_forward(model, data)
-    rises = data.qvel[joints:].reshape(-1, 6)[:, 2]
-    seconds, touched = 0.0, np.zeros(len(scene.radius), bool)
-    for _ in range(round(SIMULATED_S / CONTROL_STEP_S)):
-        before = rises.copy()
-        start = time.perf_counter()
-        mujoco.mj_step(model, data, nstep=round(CONTROL_STEP_S / MUJOCO_STEP_S))
-        seconds += time.perf_counter() - start
-        touched |= rises > before
-    return PeerRun(seconds, touched)
+    rises, steps = data.qvel[joints:].reshape(-1, 6)[:, 2], round(CONTROL_STEP_S / MUJOCO_STEP_S)
+    return _run(lambda: mujoco.mj_step(model, data, nstep=steps), rises.copy)
 
 
 SAPIEN_STEP_S = 0.01
@@ -131,12 +125,9 @@ def run_sapien(scene: Scene) -> PeerRun:
     ]
     gains = (scene.stiffness, scene.damping)
     world = PhysxScene(scene.arm, np.array(scene.home), gains, plate, balls, 2.0, SAPIEN)
-    seconds, touched = 0.0, np.zeros(len(balls), bool)
-    rises = np.full(len(balls), scene.ball_vel[2])
-    for _ in range(round(SIMULATED_S / CONTROL_STEP_S)):
-        start = time.perf_counter()
-        world.advance(round(CONTROL_STEP_S / SAPIEN_STEP_S))
-        seconds += time.perf_counter() - start
-        before, rises = rises, world.ball_velocities[:, 2]
-        touched |= rises > before
-    return PeerRun(seconds, touched)
+    steps = round(CONTROL_STEP_S / SAPIEN_STEP_S)
+    return _run(lambda: world.advance(steps), lambda: world.ball_velocities[:, 2])
+
+
+PEERS = {"mujoco": (run_mujoco, MUJOCO_STEP_S), "sapien": (run_sapien, SAPIEN_STEP_S)}
+"""How each runs a scene, and its step [s]."""

@@ -17,15 +17,7 @@ from dris.catching.task import CatchingTask
 from dris.core.env import Env, EnvConfig
 from dris.core.process import set_threads, threads
 from dris.core.rollout import replay, rollout
-from dris.experiments.bench.peers import (
-    MUJOCO_STEP_S,
-    SAPIEN_STEP_S,
-    SIMULATED_S,
-    PeerRun,
-    Scene,
-    run_mujoco,
-    run_sapien,
-)
+from dris.experiments.bench.peers import PEERS, SIMULATED_S, PeerRun, Scene
 
 AIMED = replace(TEXT, region_radius=0.1)
 """The paper's throws, aimed so that they meet a plate that stays at home: contact is what costs."""
@@ -39,18 +31,16 @@ def bench_world(
     Rates are instances x simulated seconds per second of wall time, arm included, so that worlds with
     different steps compare. Peers run one set at a time, which is how they are used on a CPU.
     """
-    with_sapien = importlib.util.find_spec("sapien") is not None
+    peers = [name for name in PEERS if importlib.util.find_spec(name) is not None]
     before = threads()
     set_threads(1)
-    rows: dict[str, dict[str, dict[str, float]]] = {"dris": {}, "mujoco": {}}
-    if with_sapien:
-        rows["sapien"] = {}
+    rows: dict[str, dict[str, dict[str, float]]] = {name: {} for name in ("dris", *peers)}
     for n in instances:
         rows["dris"][str(n)] = _ours(n, sets, repeats)
         scenes = _scenes(n, repeats)
-        rows["mujoco"][str(n)] = _peer([run_mujoco(s) for s in scenes], n, MUJOCO_STEP_S)
-        if with_sapien:
-            rows["sapien"][str(n)] = _peer([run_sapien(s) for s in scenes], n, SAPIEN_STEP_S)
+        for name in peers:
+            run, step_s = PEERS[name]
+            rows[name][str(n)] = _peer([run(scene) for scene in scenes], n, step_s)
     rollout = {str(n): _rollout(n, sets, repeats) for n in (instances[0], instances[-1])}
     set_threads(before)
 
@@ -83,26 +73,24 @@ def _ours(instances: int, sets: int, repeats: int) -> dict[str, float]:
             task.world.advance(hold, task.step_s)
         runs.append(time.perf_counter() - start)
         touched = float((task.world.impacts > 0).float().mean())
-    seconds = float(np.mean(runs[1:]))  # the first run compiles
-    steps = round(SIMULATED_S / task.substep_s)
-    return {
-        "seconds": seconds,
-        "step_s": task.substep_s,
-        "instance_steps_per_second": sets * instances * steps / seconds,
-        "instance_seconds_per_second": sets * instances * SIMULATED_S / seconds,
-        "touched": touched,
-    }
+    return _rates(float(np.mean(runs[1:])), sets * instances, task.substep_s, touched)  # the first compiles
 
 
 def _peer(runs: list[PeerRun], instances: int, step_s: float) -> dict[str, float]:
     """Rates of a peer over its throws, each weighing the same."""
-    seconds = float(np.mean([run.seconds for run in runs]))
+    touched = float(np.mean([run.touched.mean() for run in runs]))
+    return _rates(float(np.mean([run.seconds for run in runs])), instances, step_s, touched)
+
+
+def _rates(seconds: float, instances: int, step_s: float, touched: float) -> dict[str, float]:
+    """Of a world whose instances took some seconds for `SIMULATED_S`."""
+    rate = instances * SIMULATED_S / seconds
     return {
         "seconds": seconds,
         "step_s": step_s,
-        "instance_steps_per_second": instances * SIMULATED_S / step_s / seconds,
-        "instance_seconds_per_second": instances * SIMULATED_S / seconds,
-        "touched": float(np.mean([run.touched.mean() for run in runs])),
+        "instance_steps_per_second": rate / step_s,
+        "instance_seconds_per_second": rate,
+        "touched": touched,
     }
 
 
@@ -112,9 +100,7 @@ def _scenes(instances: int, count: int) -> list[Scene]:
     Env(task, EnvConfig(sets=count, instances=instances)).reset()
     world, config = task.world, task.config
     nominal = np.random.default_rng(0).uniform(
-        [r.low for r in DOMAIN.values()],
-        [r.high for r in DOMAIN.values()],
-        (instances, len(DOMAIN)),
+        [r.low for r in DOMAIN.values()], [r.high for r in DOMAIN.values()], (instances, len(DOMAIN))
     )
     columns = dict(zip(DOMAIN, nominal.T, strict=True))
     return [
@@ -166,9 +152,7 @@ def table(result: dict[str, Any]) -> str:
     for n in worlds["dris"]:
         for name, rows in worlds.items():
             row = rows[n]
-            ratio = ""
-            if name != "dris":
-                ratio = f"{result[f'ratio_to_{name}'][n]:.1f} x"
+            ratio = "" if name == "dris" else f"{result[f'ratio_to_{name}'][n]:.1f} x"
             lines.append(
                 f"{n:>5} {name:>8} {1000 * row['step_s']:>5.1f} ms {row['instance_steps_per_second']:>17,.0f}"
                 f" {row['instance_seconds_per_second']:>13,.0f} {ratio:>9}"

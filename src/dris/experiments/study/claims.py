@@ -50,52 +50,36 @@ MILD = (
 
 def the_papers(preset: str, execution_note: str = "", restitution_note: str = "") -> tuple[Claim, ...]:
     """[paper] "Evaluation against Uncertainties", "Scalability and Computational Efficiency"."""
-    execution, restitution = ("execution",), ("restitution",)
+    noisy, equal = (NOISE[1:], preset), (("dris-50", "e2e-x50"), ("e2e-x50", "e2e"))
+    execution = (("execution",), preset, execution_note)
+    restitution = (("restitution",), preset, restitution_note)
+    one_each = "The paper: at 2 sigma a set beats as many balls in environments of their own"
     return (
-        Claim("The paper: sets beat E2E under observation noise", _over("e2e", SETS), preset=preset),
+        Claim("The paper: sets beat E2E under observation noise", _over("e2e", SETS), *noisy),
         Claim(
-            "The paper: sets beat a single instance under observation noise", _over("dris-1", SETS),
-            preset=preset,
+            "The paper: sets beat a single instance under observation noise", _over("dris-1", SETS), *noisy
         ),
-        Claim(
-            "The paper's figures: the larger the set, the better under noise", _chain(SETS), preset=preset
-        ),
-        Claim(
-            "The paper: DRIS beats E2E under execution error", _over("e2e", DRIS), execution, preset,
-            execution_note,
-        ),
-        Claim(
-            "The paper: sets beat E2E at unseen restitution", _over("e2e", SETS), restitution, preset,
-            restitution_note,
-        ),
-        Claim(
-            "The paper: sets beat a single instance there", _over("dris-1", SETS), restitution, preset,
-            restitution_note,
-        ),
-        Claim(
-            "The paper: at 2 sigma a set beats as many balls in environments of their own",
-            (("dris-50", "e2e-x50"), ("e2e-x50", "e2e")), ("noise-2",), preset,
-        ),
-    )  # fmt: skip
+        Claim("The paper's figures: the larger the set, the better under noise", _chain(SETS), *noisy),
+        Claim("The paper: DRIS beats E2E under execution error", _over("e2e", DRIS), *execution),
+        Claim("The paper: sets beat E2E at unseen restitution", _over("e2e", SETS), *restitution),
+        Claim("The paper: sets beat a single instance there", _over("dris-1", SETS), *restitution),
+        Claim(one_each, equal, ("noise-2",), preset),
+    )
 
 
 def ours(preset: str) -> tuple[Claim, ...]:
     """What the paper does not ask."""
+    encoder = "The pre-trained encoder alone beats E2E under noise (in the paper: alike)"
+    noisy = (NOISE[1:], preset)
     return (
-        Claim(
-            "The pre-trained encoder alone beats E2E under noise (in the paper: alike)",
-            (("dris-1", "e2e"),), preset=preset,
-        ),
+        Claim(encoder, (("dris-1", "e2e"),), *noisy),
         Claim("From ramps, seen with 2 sigma, DRIS beats E2E", _over("e2e", DRIS), NOISY_RAMPS, preset),
         Claim("There, the larger the set, the better", _chain(DRIS), NOISY_RAMPS, preset),
         Claim("With delay, DRIS beats E2E", _over("e2e", DRIS), DELAYS, preset),
-        Claim(
-            "DRIS, trained without noise, beats E2E trained with it", (("dris-50", "e2e-noise"),),
-            preset=preset,
-        ),
-        Claim("Both trained with noise, DRIS beats E2E", (("dris-50-noise", "e2e-noise"),), preset=preset),
-        Claim("DRIS gains from noise in training, too", (("dris-50-noise", "dris-50"),), preset=preset),
-    )  # fmt: skip
+        Claim("DRIS, trained without noise, beats E2E trained with it", (("dris-50", "e2e-noise"),), *noisy),
+        Claim("Both trained with noise, DRIS beats E2E", (("dris-50-noise", "e2e-noise"),), *noisy),
+        Claim("DRIS gains from noise in training, too", (("dris-50-noise", "dris-50"),), *noisy),
+    )
 
 
 CLAIMS = (

@@ -8,6 +8,7 @@ its claims are about: DRIS with N instances minus E2E.
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def outside_file(folder: Path) -> Path:
 
 
 def published(paper: dict[str, Any], key: str, method: str, condition: str) -> float | None:
-    """The paper's mean: the middle of the band that it rng."""
+    """The paper's mean: the middle of the band that it draws."""
     band = paper.get(key, {}).get(method, {}).get(condition)
     return None if band is None else 0.5 * (band[0] + band[1])
 
@@ -58,16 +59,12 @@ def distance(results: Results, paper: dict[str, Any], preset: str) -> dict[str, 
     """
     found: dict[str, Any] = {}
     for measure, key in MEASURES.items():
-        ours = {
-            (method, condition): estimate(results.scores(preset, method, condition, measure))
-            for method in FIVE
-            for condition in PUBLISHED
-        }
         off = {}
-        for (method, condition), mean in ours.items():
+        for method, condition in product(FIVE, PUBLISHED):
+            ours = estimate(results.scores(preset, method, condition, measure))
             theirs = published(paper, key, method, condition)
-            if mean is not None and theirs is not None:
-                off[method, condition] = mean.value - theirs
+            if ours is not None and theirs is not None:
+                off[method, condition] = ours.value - theirs
         # (ours - theirs) of a method minus that of E2E = our difference minus theirs
         differences = [
             error - off["e2e", condition]

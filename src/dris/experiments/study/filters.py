@@ -76,10 +76,9 @@ def quality(policy: PolicyHandle, belief: BeliefConfig, config: FiltersConfig) -
     """Success, error and calibration of a belief before a policy."""
     condition = Condition(noise=config.noise)
     make_env = partial(belief_env, belief=belief)
-    found = run_episodes(
-        policy.make_task, policy.make_agent, condition, config.episodes, config.seed, make_env
-    ).score()
-    env = single_instances(policy.make_task(), condition, config.episodes, config.seed, make_env)
+    asked = condition, config.episodes, config.seed, make_env
+    found = run_episodes(policy.make_task, policy.make_agent, *asked).score()
+    env = single_instances(policy.make_task(), *asked)
     assert isinstance(env, BeliefEnv)
     scale, squares, inside = np.array(env.task.noise_scale), [], []
     low, high = 0.5 - INSIDE / 2, 0.5 + INSIDE / 2
@@ -164,9 +163,8 @@ def bounce_case(sizes: tuple[int, ...], repeats: int, seed: int) -> list[tuple[f
         for k, balls in enumerate(ensembles):
             off[k].append((balls.mean(axis=0) - mean) / exact)
             ratio[k].append(balls.std(axis=0, ddof=1) / exact)
-    return [
-        (float(np.sqrt(np.mean(np.square(o)))), float(np.mean(r))) for o, r in zip(off, ratio, strict=True)
-    ]
+    pairs = zip(off, ratio, strict=True)
+    return [(float(np.sqrt(np.mean(np.square(o)))), float(np.mean(r))) for o, r in pairs]
 
 
 def measure_filters(config: FiltersConfig) -> dict[str, Any]:
@@ -179,12 +177,8 @@ def measure_filters(config: FiltersConfig) -> dict[str, Any]:
         **header("filters"),
         "config": asdict(config),
         "versions": versions(),
-        "sizes": [
-            {"value": size, **quality(policy, replace(ensemble, instances=size), config)} for size in SIZES
-        ],
-        "told": [
-            {"value": told, **quality(policy, replace(ensemble, told_noise=told), config)} for told in TOLD
-        ],
+        "sizes": [{"value": n, **quality(policy, replace(ensemble, instances=n), config)} for n in SIZES],
+        "told": [{"value": x, **quality(policy, replace(ensemble, told_noise=x), config)} for x in TOLD],
         "linear": _against(LINEAR_SIZES, linear),
         "linear_power": power,
         "bounce": _against(SIZES, bounced),

@@ -7,18 +7,17 @@ process that collects; a study that is started again does what is missing.
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dris.belief.config import BELIEFS
-from dris.core.files import locked, read_json, to_json, write_atomically
-from dris.core.process import end_with_parent
+from dris.core.files import locked, read_json, write_json
+from dris.core.process import in_processes
 from dris.core.schema import header
 from dris.core.typed import with_defaults
 from dris.core.validation import check_extra
@@ -113,13 +112,13 @@ def run_study(
         raise ValueError(f"{out} holds the study '{other}', not '{study.name}': choose another folder")
     todo = [job for job in study.jobs if not _is_done(study, job, out)]
     out.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, to_json(described))
+    write_json(file, described)
     finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
     for job, cell, error in finished:
         if cell is not None:
             file = cell_file(out, job)
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, to_json(cell))
+            write_json(file, cell)
         yield job, error
 
 
@@ -149,17 +148,9 @@ Finished = Iterator[tuple[Job, dict[str, Any] | None, str]]
 
 def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
     """Each job in a process of its own, so that its memory can be measured."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=end_with_parent, max_tasks_per_child=1
-    )
-    futures = {pool.submit(run_job, study, job, work): job for job in jobs}
-    try:
-        for future in as_completed(futures):
-            error = future.exception()
-            yield futures[future], None if error else future.result(), repr(error) if error else ""
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    for job, future in in_processes(partial(run_job, study, work=work), jobs, workers, each_anew=True):
+        error = future.exception()
+        yield job, None if error else future.result(), repr(error) if error else ""
 
 
 def _check_answers(address: str) -> None:

@@ -229,38 +229,21 @@ def local_cost(make_task: Callable[[], Any], policy: Policy, config: TheoryConfi
         rows["signal"].append(float(signal.mean()))
         rows["signal_spread"].append(float(signal.var(dim=1).mean().sqrt()))
     power = float(np.polyfit(np.log(SIZES), np.log(rows["noise"]), 1)[0])
-    return {
-        "sizes": SIZES,
-        **rows,
-        "true": float(true[convex].mean()),
-        "power": power,
-        "convex": float(convex.float().mean()),
-        "step": config.step,
-    }
+    figures = {"true": float(true[convex].mean()), "power": power, "convex": float(convex.float().mean())}
+    return {"sizes": SIZES, **rows, **figures, "step": config.step}
 
 
 def _expand(
     cost: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor, h: float = 2e-3
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradient [B, S] and Hessian [B, S, S] of a cost of states [B, 1, S]."""
-    size = at.shape[2]
-    eye = h * torch.eye(size, dtype=torch.float64)
-    x = at.double()
+    x, eye = at.double(), h * torch.eye(at.shape[2], dtype=torch.float64)
+
+    def second(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (cost(x + a + b) - cost(x + a - b) - cost(x - a + b) + cost(x - a - b))[:, 0] / (4 * h * h)
+
     gradient = torch.stack([(cost(x + e) - cost(x - e))[:, 0] / (2 * h) for e in eye], dim=1)
-    hessian = torch.stack(
-        [
-            torch.stack(
-                [
-                    (cost(x + a + b) - cost(x + a - b) - cost(x - a + b) + cost(x - a - b))[:, 0]
-                    / (4 * h * h)
-                    for b in eye
-                ],
-                dim=1,
-            )
-            for a in eye
-        ],
-        dim=1,
-    )
+    hessian = torch.stack([torch.stack([second(a, b) for b in eye], dim=1) for a in eye], dim=1)
     return gradient.float(), hessian.float()
 
 

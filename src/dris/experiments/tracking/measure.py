@@ -72,7 +72,6 @@ def measure_tracking(
     throws: int = 8,
     latency_s: float = 0.02,
     seed: int = 0,
-    rig: Rig | None = None,
     sensor: SensorConfig | None = None,
     believed: Rig | None = None,
     end_s: float = np.inf,
@@ -84,13 +83,12 @@ def measure_tracking(
         throws: How many.
         latency_s: The state is requested this long after each frame's time stamp.
         seed: Of everything that is drawn at random.
-        rig: The cameras as they are.
-        sensor: Their imperfections.
+        sensor: Imperfections of the cameras.
         believed: The cameras as calibrated, if that differs.
         end_s: Stop this long after the first impact at the latest.
     """
     generator = np.random.default_rng(seed)
-    rig, sensor = rig or laboratory_rig(), sensor or SensorConfig()
+    rig, sensor = laboratory_rig(), sensor or SensorConfig()
     result = Measurement(kind, {(e, phase): Errors() for e in ESTIMATORS for phase in PHASES})
     corners = PLATE_IN_BASE + PLATE_HALF_M * np.array([[1, 1, 0], [1, -1, 0], [-1, -1, 0], [-1, 1, 0]])
     threads = cv2.getNumThreads()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dris.evaluation.registry import find_policy
 from dris.experiments.trials.config import TRIALS_SEED
 from dris.experiments.trials.table import CAMERAS
 from dris.lab.belief_observer import BeliefObserver
@@ -64,10 +65,9 @@ class _Comparison:
             if seen is None:
                 self.missing[phase, name] += 1
                 continue
-            off = np.linalg.norm(seen.position - state.thing_position)
-            self.errors[phase, name].append(
-                (float(off), float(np.linalg.norm(seen.velocity - state.thing_velocity)))
-            )
+            position, velocity = seen.position - state.thing_position, seen.velocity - state.thing_velocity
+            off = float(np.linalg.norm(position)), float(np.linalg.norm(velocity))
+            self.errors[phase, name].append(off)
 
     def _phase(self, now_s: float) -> str:
         if self._met_s is None:
@@ -79,8 +79,6 @@ class _Comparison:
 
 def measure(trials: int, seed: int = TRIALS_SEED, policy: str = "belief-robot") -> list[dict[str, Any]]:
     """Every ball from every ramp, with good cameras and poor ones."""
-    from dris.evaluation.registry import find_policy
-
     handle, rows = find_policy(policy), []
     twin = Twin(drive("fitted-gains", catching_config(handle)))
     for sight, cameras in CAMERAS.items():

@@ -8,7 +8,7 @@ errors of whole trials stand in their own results.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from dris.lab.launch import RAMP_RADII, Launch, Ramp
 from dris.lab.objects import BALLS, CatchObject
 from dris.lab.twin import Twin
 from dris.perception.arrival import sinks_in
+from dris.perception.track_config import Estimator
 
-Estimator = Literal["line", "gravity"]
 FIRST_S, LAST_S = 0.25, 0.02
 """Requests begin and end so long before the arrival [s]."""
 
@@ -72,32 +72,28 @@ def measure(launches: int, seed: int = TRIALS_SEED) -> list[dict[str, Any]]:
     twin, rows = Twin(), []
     for name, thing in BALLS.items():
         for radius in RAMP_RADII:
-            for estimator in ("line", "gravity"):
-                seen = [
-                    follow(twin, thing, Ramp(radius), estimator, seed + k)  # type: ignore[arg-type]
-                    for k in range(launches)
-                ]
-                position = np.concatenate([one.position for one in seen])
-                velocity = np.concatenate([one.velocity for one in seen])
-                rows.append(
-                    {
-                        "ball": name,
-                        "ramp_m": radius,
-                        "estimator": estimator,
-                        "launches": launches,
-                        "seed": seed,
-                        "requests": len(position),
-                        "missing": sum(one.missing for one in seen),
-                        "position_bias_m": position.mean(axis=0).tolist(),
-                        "position_spread_m": position.std(axis=0).tolist(),
-                        "velocity_bias": velocity.mean(axis=0).tolist(),
-                        "velocity_spread": velocity.std(axis=0).tolist(),
-                        "found_share": float(np.mean([one.found_share for one in seen])),
-                    }
-                )
+            for estimator in get_args(Estimator):
+                seen = [follow(twin, thing, Ramp(radius), estimator, seed + k) for k in range(launches)]
+                asked = {"ball": name, "ramp_m": radius, "estimator": estimator, "launches": launches}
+                rows.append(asked | {"seed": seed} | _summary(seen))
                 print(line(rows[-1]), flush=True)
     twin.close()
     return rows
+
+
+def _summary(seen: list[Sighting]) -> dict[str, Any]:
+    """What several launches say of one estimator."""
+    position = np.concatenate([one.position for one in seen])
+    velocity = np.concatenate([one.velocity for one in seen])
+    return {
+        "requests": len(position),
+        "missing": sum(one.missing for one in seen),
+        "position_bias_m": position.mean(axis=0).tolist(),
+        "position_spread_m": position.std(axis=0).tolist(),
+        "velocity_bias": velocity.mean(axis=0).tolist(),
+        "velocity_spread": velocity.std(axis=0).tolist(),
+        "found_share": float(np.mean([one.found_share for one in seen])),
+    }
 
 
 HEADER = (

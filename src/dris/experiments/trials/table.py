@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ import torch
 from dris.belief.config import BELIEFS
 from dris.catching.settings import DOMAIN
 from dris.catching.task import CatchingTask
-from dris.core.files import locked, read_json, to_json, write_atomically
-from dris.core.process import end_with_parent
+from dris.core.files import locked, read_json, to_json, write_json
+from dris.core.process import in_processes
 from dris.core.rollout import wilson
 from dris.core.schema import header
 from dris.core.typed import with_defaults
@@ -79,9 +77,8 @@ def lab_of(config: TrialsConfig, policy: PolicyHandle) -> TwinConfig:
     """The laboratory of a table, for a policy."""
     chosen = drive(config.drive, catching_config(policy))
     if config.coupling == "one-way":
-        chosen = replace(
-            chosen, lab=replace(chosen.lab, air_density=LIGHT_MASS_SCALE * chosen.lab.air_density)
-        )
+        thin = LIGHT_MASS_SCALE * chosen.lab.air_density
+        chosen = replace(chosen, lab=replace(chosen.lab, air_density=thin))
     return chosen
 
 
@@ -130,7 +127,7 @@ def _add(config: TrialsConfig, file: Path, workers: int) -> Iterator[tuple[str, 
         found = table["trials"] | {name: outcome}
         table["trials"] = {name: found[name] for name in names if name in found}
         table["totals"] = totals(table["trials"])
-        write_atomically(file, to_json(table))
+        write_json(file, table)
         yield name, outcome["caught"]
 
 
@@ -169,18 +166,10 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
 def _outcomes(config: TrialsConfig, names: list[str], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Run trials by their names, here or in other processes."""
     if workers == 1:
-        for name in names:
-            yield name, run_named(config, name)
-        return
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=end_with_parent
-    )
-    futures = {pool.submit(run_named, config, name): name for name in names}
-    try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        yield from ((name, run_named(config, name)) for name in names)
+    else:
+        found = in_processes(partial(run_named, config), names, workers)
+        yield from ((name, future.result()) for name, future in found)
 
 
 def run_named(config: TrialsConfig, name: str) -> dict[str, Any]:
@@ -223,16 +212,16 @@ def film_table(file: Path) -> Iterator[Path]:
     if config.sight != "cameras":
         raise ValueError(f"{file} holds trials with {config.sight} sight: films show what cameras see")
     launches = {(what, label): launch for what, label, launch in cells_of(config.kind)}
+    trials = [(*key.rsplit("/", 3), trial["caught"]) for key, trial in table["trials"].items()]
     for policy in config.policies:
-        handle = _policy(config, policy)
+        handle, short = _policy(config, policy), Path(policy).name
+        lab = lab_of(config, handle)
         for caught, word in ((True, "caught"), (False, "lost")):
-            alike = [key for key, trial in table["trials"].items() if trial["caught"] == caught]
-            video = file.with_name(f"{file.stem}-{Path(policy).name}-{word}.mp4")
-            for key in [key for key in alike if key.rsplit("/", 3)[0] == policy][:FILM_TRIES]:
-                what, label, k = key.rsplit("/", 3)[1:]
-                launch, title = launches[what, label], f"{Path(policy).name}, {what}, {label}, trial {k}"
+            video = file.with_name(f"{file.stem}-{short}-{word}.mp4")
+            alike = [cell for who, *cell, ended in trials if (who, ended) == (policy, caught)]
+            for what, label, k in alike[:FILM_TRIES]:
+                launch, title = launches[what, label], f"{short}, {what}, {label}, trial {k}"
                 seed = config.seed + int(k)
-                lab = lab_of(config, handle)
                 trial = film(handle, thing_of(config, what), launch, seed, lab, title, video)
                 if trial.caught == caught:
                     yield video
