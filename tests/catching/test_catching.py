@@ -11,6 +11,7 @@ from dris import Env, EnvConfig, KeyedRng
 from dris.catching import frames
 from dris.catching.actions import decode, encode
 from dris.catching.baselines import BASELINES
+from dris.catching.kinematics import Kinematics
 from dris.catching.settings import PRESETS, TEXT, CatchingConfig
 from dris.catching.success import normal_tangential
 from dris.catching.task import CatchingTask
@@ -296,18 +297,22 @@ def test_no_joint_outruns_its_limit(preset, trouble, joint_speed, most):
     env = Env(task, EnvConfig(sets=64, instances=1, **trouble))
     env.reset()
     generator = torch.Generator().manual_seed(0)
-    fastest = torch.zeros(7)
+    fastest, share, kinematics = torch.zeros(7), np.zeros(64), Kinematics(task.config.home, task.config.mount)
     advance = task.advance
 
     def advance_and_watch(command, duration_s):
-        nonlocal fastest
+        nonlocal fastest, share
         for _ in range(round(duration_s / task.substep_s)):
             advance(command, task.substep_s)
             fastest = torch.maximum(fastest, task.world.dq.abs().amax(dim=0))
+            dq, (down, up) = task.world.dq.numpy(), kinematics.speed_limits_at(task.world.q.numpy())
+            share = np.maximum(share, (np.abs(dq) / np.where(dq > 0, up, down).clip(1e-6)).max(axis=1))
 
     task.advance = advance_and_watch
     for _ in range(20):  # the harshest there is: full actions either way
         env.step(torch.randint(0, 2, (64, 5), generator=generator) * 2.0 - 1.0)
+    np.testing.assert_allclose(task.world.speed_share, share, rtol=1e-3)  # by FCI's formula, in NumPy
+    assert (task.other_successes()["within_limits"][:, 0].numpy() == (share <= 1)).all()
     assert bool((fastest <= most * torch.tensor(task.arm.velocity_limit)).all())
 
 

@@ -339,9 +339,11 @@ class CatchingTask(Task):
         return self._slower_than(self.config.success_speed)
 
     def other_successes(self) -> dict[str, torch.Tensor]:
-        """On the plate, and slower than the speed in the name, in m/s."""
-        speeds = self.config.other_success_speeds
-        return {f"success_{speed:g}": self._slower_than(speed) for speed in speeds}
+        """On the plate, and slower than the speed in the name, in m/s; or, no joint faster than allowed."""
+        told = {f"success_{v:g}": self._slower_than(v) for v in self.config.other_success_speeds}
+        if self.config.joint_speed is not None:
+            told["within_limits"] = (self.world.speed_share <= 1)[:, None].expand_as(self.world.radius)
+        return told
 
     def _slower_than(self, speed: float) -> torch.Tensor:
         radius, half = self.world.radius, self.plate_half_length

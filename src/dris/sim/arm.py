@@ -56,9 +56,20 @@ def arm_kernel(m: int):
 
     @wp.func
     def allowed(chain: Chain, i: int, way: float):
-        """Speed towards the end of a range that is `way` off."""
+        """Largest speed towards the end of a range that is `way` off."""
         speed = wp.sqrt(2.0 * chain.deceleration_limit[i] * wp.max(way, 0.0)) - chain.velocity_offset[i]
-        return wp.max(speed, 0.0)
+        return wp.clamp(speed, 0.0, chain.velocity_limit[i])
+
+    @wp.func
+    def speed_share(chain: Chain, pos: vec, vel: vec):
+        """Fastest joint, over what it is allowed where it is."""
+        share = float(0.0)
+        for i in range(m):
+            way = chain.upper[i] - pos[i]
+            if vel[i] < 0.0:
+                way = pos[i] - chain.lower[i]
+            share = wp.max(share, wp.abs(vel[i]) / wp.max(allowed(chain, i, way), 1.0e-6))
+        return share
 
     @wp.func
     def step(
@@ -172,6 +183,7 @@ def arm_kernel(m: int):
         dq: wp.array(dtype=vec),
         torque: wp.array(dtype=vec),
         clipped: wp.array(dtype=wp.int32),
+        fastest: wp.array(dtype=wp.float32),  # joint so far, over what it is allowed where it is
         plate_pos: wp.array2d(dtype=wp.vec3),
         plate_quat: wp.array2d(dtype=wp.quat),
         plate_vel: wp.array2d(dtype=wp.vec3),
@@ -187,6 +199,7 @@ def arm_kernel(m: int):
         vel = dq[b]
         tau = torque[b]
         num_clipped = int(0)
+        share = float(0.0)
         travel = float(0.0)  # furthest the plate's centre gets from where it starts
         arm_h = h / float(arm_steps)
         for s in range(substeps + 1):
@@ -210,6 +223,7 @@ def arm_kernel(m: int):
                         arm_h, rounds, pos, vel, tau,
                     )  # fmt: skip
                     num_clipped = num_clipped + clips
+                share = wp.max(share, speed_share(chain, pos, vel))
         if substeps == 0:
             # An arm that was just placed holds itself: its torque starts at the bias.
             mass, tau = fn.dynamics(chain, pos, vel)
@@ -217,6 +231,7 @@ def arm_kernel(m: int):
         dq[b] = vel
         torque[b] = tau
         clipped[b] = clipped[b] + num_clipped
+        fastest[b] = wp.max(fastest[b], share)
         plate_travel[b] = travel
 
     return step_arms

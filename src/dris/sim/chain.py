@@ -35,6 +35,7 @@ class Chain:
     torque_upper: wp.array(dtype=wp.float32)
     lower: wp.array(dtype=wp.float32)
     upper: wp.array(dtype=wp.float32)
+    velocity_limit: wp.array(dtype=wp.float32)
     velocity_offset: wp.array(dtype=wp.float32)
     deceleration_limit: wp.array(dtype=wp.float32)
     plate_pos: wp.vec3
@@ -55,15 +56,8 @@ def upload(arm: SerialArm, device: str) -> Chain:
 
     chain = Chain()
     friction = ("friction", "friction_inertia", "friction_rate")
-    for name in (
-        "is_hinge",
-        "mass",
-        "armature",
-        "damping",
-        *friction,
-        "velocity_offset",
-        "deceleration_limit",
-    ):
+    speed = ("velocity_limit", "velocity_offset", "deceleration_limit")
+    for name in ("is_hinge", "mass", "armature", "damping", *friction, *speed):
         setattr(chain, name, array(getattr(arm, name)))
     for name in ("body_pos", "joint_pos", "joint_axis", "com"):
         setattr(chain, name, array(getattr(arm, name), wp.vec3))

@@ -50,6 +50,7 @@ class PlateWorld:
         mode: [B, N] 0 in flight, 1 slipping on the plate, 2 rolling or resting on it.
         impacts: [B, N] impacts since the sphere was placed.
         torque_clips: [B] joint steps at a torque limit since the arm was placed.
+        speed_share: [B] largest joint speed since then, over what is allowed at the joint's position.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class PlateWorld:
         self._max_position_error = wp.from_torch(self.max_position_error[None], dtype=vec)
 
         self.q, self.dq, self.torque, self._desired = (zeros(sets, m) for _ in range(4))
-        self.torque_clips = zeros(sets, dtype=torch.int32)
+        self.torque_clips, self.speed_share = zeros(sets, dtype=torch.int32), zeros(sets)
         self.pos, self.vel, self.spin = (zeros(sets, instances, 3) for _ in range(3))
         self.radius, self.static_friction = zeros(sets, instances), zeros(sets, instances)
         self.dynamic_friction, self.restitution = zeros(sets, instances), zeros(sets, instances)
@@ -120,7 +121,7 @@ class PlateWorld:
     def _share_arms(self, vec) -> None:
         self._arm_arrays = [
             wp.from_torch(t, dtype=vec) for t in (self._desired, self.q, self.dq, self.torque)
-        ] + [wp.from_torch(self.torque_clips)]
+        ] + [wp.from_torch(t) for t in (self.torque_clips, self.speed_share)]
 
     def _share_spheres(self) -> None:
         scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
@@ -168,7 +169,7 @@ class PlateWorld:
         _refuse("joint positions [rad]", q, q.isfinite(), "be finite")
         _refuse("joint velocities [rad/s]", dq, dq.isfinite(), "be finite")
         self.q[sets], self.dq[sets] = q.float(), dq.float()
-        self.torque_clips[sets] = 0
+        self.torque_clips[sets], self.speed_share[sets] = 0, 0.0
         self._allocate_samples(self._substeps)
         torque = self.torque.clone()
         self._launch_arms(0, 0, self.num_sets)  # no substep: only writes plate states, torque at rest
