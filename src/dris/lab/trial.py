@@ -190,7 +190,8 @@ def comes(launch: Launch) -> bool:
 
 def _as_driven(config: CatchingConfig, twin: Twin) -> CatchingConfig:
     """A policy that begins at the arrival goes as fast as the drive says: see dris.lab.drives."""
-    return replace(config, joint_speed=twin.config.joint_speed) if config.start == "arrival" else config
+    speed, lead = twin.config.joint_speed, twin.config.reference_lead
+    return replace(config, joint_speed=speed, reference_lead=lead) if config.start == "arrival" else config
 
 
 def _ended(twin: Twin, loop: CatchLoop, duration_s: float, until_lost: bool) -> bool:

@@ -64,6 +64,9 @@ class TwinConfig:
     brakes_in_time: bool = False
     """Whether a governed law takes the speed that a joint will have once its torque has been taken back at
     the governor's rate. With stiff gains it overshoots otherwise."""
+    reference_lead: float = 1.0
+    """How far a controller's references may lead, over what drives joints at their speed limits: within a
+    control step the arm catches up with them, and a law that brakes in time keeps the speed."""
     latency_s: float = 0.002
     """From setting a reference to its first torque [s] [assumed: one cycle to arrive, one to act]."""
     home: tuple[float, ...] = _TASK.home
@@ -84,6 +87,8 @@ class TwinConfig:
             raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
         if self.brakes_in_time and self.governor is None:
             raise ValueError("brakes_in_time needs a governor, whose rate it brakes with")
+        if not self.reference_lead >= 1:
+            raise ValueError(f"reference_lead must be at least 1, got {self.reference_lead}")
         if not 0 <= self.latency_s <= 1:
             raise ValueError(f"latency_s must lie in [0, 1] s, got {self.latency_s}")
         steps = TICK_S / self.lab.timestep
