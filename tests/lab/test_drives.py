@@ -126,6 +126,8 @@ def test_a_drive_takes_the_gains_of_the_policy_that_it_serves():
     soft = drive("fitted-gains", TASK)
     assert (soft.stiffness, soft.damping) == (TASK.stiffness, TASK.damping)
     assert (soft.joint_speed, soft.governor) == (0.95, 0.9) and drive("rate-limit", TASK).governor is None
+    assert (soft.brakes_in_time, soft.reference_lead) == (True, 1.5)
+    assert drive("ideal", PRESETS["fr3"]).brakes_in_time and not drive("ideal", TASK).brakes_in_time
     with pytest.raises(
         ValueError, match="no drive 'magic'; known: ideal, no-rate-limit, rate-limit, fitted-gains"
     ):

@@ -46,6 +46,9 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         stiffness=task.stiffness,
         damping=task.damping,
         joint_speed=task.joint_speed,
+        governor=1.0 if task.brakes_in_time else None,
+        brakes_in_time=task.brakes_in_time,
+        reference_lead=task.reference_lead,
         home=task.home,
         mount=task.mount,
     )
@@ -58,7 +61,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)
     if name == "fitted-gains" and (task.torque_rate is None or task.start == "arrival"):
-        limited = replace(own, governor=GOVERNOR, brakes_in_time=True, reference_lead=task.reference_lead)
+        limited = replace(own, governor=GOVERNOR, brakes_in_time=True)
         if task.joint_speed is None:
             return replace(limited, joint_speed=SAFE_SHARE, reference_lead=REFERENCE_LEAD)
         return limited
