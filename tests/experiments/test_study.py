@@ -67,6 +67,16 @@ def test_a_cell_run_again_gives_the_same_number_to_the_last_digit(finished, tmp_
     cell = json.loads(cell_file(finished / "out", job).read_text())
     again = json.loads(json.dumps(run_job(small(), job, tmp_path)))
     assert again["scores"] == cell["scores"] and again["curve"] == cell["curve"]
+    kept = tmp_path / job.name / "scores.json"  # a run that was interrupted while it was scored
+    told = json.loads(kept.read_text())
+    del told["scores"]["noise-2"]
+    told["scores"]["clean"]["reward"] = 0.123  # not measured again: it stays
+    kept.write_text(json.dumps(told))
+    again = json.loads(json.dumps(run_job(small(), job, tmp_path)))
+    assert again["scores"]["clean"]["reward"] == 0.123
+    assert again["scores"]["noise-2"] == cell["scores"]["noise-2"]
+    more = replace(small(), episodes=small().episodes + 1)  # other scores: measured anew
+    assert run_job(more, job, tmp_path)["scores"]["clean"]["reward"] != 0.123
 
 
 def test_results_of_another_recipe_are_not_mixed_in(finished):
@@ -105,7 +115,7 @@ def test_scores_name_the_belief_that_they_were_made_with():
     assert study.episodes_of("ensemble/ramp-1.3") == 250 and study.episodes_of("none/clean") == 1000
     stamp = study.stamp(Job("belief-robot", "fr3", 1))
     assert stamp["scored"]["conditions"]["ensemble/noise-2"].startswith("BeliefConfig(update='ensemble'")
-    assert stamp["before"]["task_config"]["joint_speed"] == 0.55
+    assert stamp["before"]["iterations"] == 1000  # of robot-lively
     for job in study.jobs:  # every belief and condition exists, and every run that one goes on from
         check_conditions(CatchingTask, tuple(split(name)[1] for name in study.conditions_of(job.preset)))
         assert all(split(name)[0] in BELIEFS for name in study.conditions_of(job.preset))

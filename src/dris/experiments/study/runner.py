@@ -66,16 +66,20 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     folder = work / job.name
     policy = load_policy_for(folder / "policy.safetensors", task.build(config.task_config))
     handle = PolicyHandle(job.name, task, config.task_config, lambda task, sets: policy, config.belief)
-    scores = {}
+    stamp, kept = study.stamp(job), folder / "scores.json"  # as far as they are, for going on
+    known = read_json(kept) if kept.exists() else {}
+    scores = known["scores"] if known.get("stamp") == stamp else {}
     for name in study.conditions_of(job.preset):
-        belief, condition = split(name)
-        seen_by = replace(handle, belief=BELIEFS[belief]) if belief else handle
-        scores[name] = score(seen_by, condition, study.episodes_of(name), study.seed)
+        if name not in scores:
+            belief, condition = split(name)
+            seen_by = replace(handle, belief=BELIEFS[belief]) if belief else handle
+            scores[name] = score(seen_by, condition, study.episodes_of(name), study.seed)
+            write_json(kept, {"stamp": stamp, "scores": scores})
     metrics = read_metrics(folder / "metrics.jsonl")
     return {
         **header("study-run"),
         **asdict(job),
-        "stamp": study.stamp(job),
+        "stamp": stamp,
         "versions": versions(),
         "seconds": trainer.seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
