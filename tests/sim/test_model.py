@@ -40,6 +40,9 @@ def test_fr3_limits_are_the_stricter_published_set():
     limit = np.array([87, 87, 87, 87, 12, 12, 12])
     np.testing.assert_allclose(arm.torque_range, np.c_[-limit, limit])
     np.testing.assert_allclose(arm.velocity_limit, [2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26])
+    assert (arm.velocity_offset[3], arm.deceleration_limit[3]) == (0.3533, 4.0)
+    silent = load_arm(gantry_model())  # names no limits
+    assert np.isinf(silent.deceleration_limit).all() and not silent.velocity_offset.any()
 
 
 def test_masses_are_all_there():

@@ -132,6 +132,7 @@ def test_impossible_spheres_are_refused(changes, message):
         ({"bounce_speed": float("nan")}, "bounce_speed must be positive and finite, got nan; 0.01 m/s"),
         ({"damping": (float("nan"),) * 7}, "damping must be finite"),
         ({"arm_steps": 0}, r"arm_steps must lie in \[1, 1000\]"),
+        ({"brakes_in_time": True, "torque_rate": 1000.0}, "brakes_in_time needs a joint_speed to keep"),
     ],
 )
 def test_impossible_worlds_are_refused(config, message):
@@ -165,6 +166,17 @@ def test_impossible_speeds_become_nan_but_never_hang():
     world.place_spheres(torch.arange(1), **fast)
     world.advance(world.home[None], 0.05)
     assert not torch.isfinite(world.pos).all()
+
+
+def test_what_moved_is_saved_and_comes_back():
+    world = small_world()
+    world.advance(world.q + 0.2, 0.05)
+    saved = [part.clone() for part in world.moving()]
+    world.advance(world.q - 0.5, 0.1)
+    assert float(world.speed_share[0]) > float(saved[4][0])
+    for part, value in zip(world.moving(), saved, strict=True):
+        part.copy_(value)
+    assert torch.equal(world.speed_share, saved[4]) and torch.equal(world.q, saved[0])
 
 
 def test_a_duration_must_be_whole_substeps():

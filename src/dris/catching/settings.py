@@ -72,7 +72,7 @@ class CatchingConfig:
     """Limit on torque change [Nm/s]; FCI asks for 1000. Off, as in the paper's simulation [design]."""
     brakes_in_time: bool = False
     """Whether the law takes into account what a joint still gains of speed while its torque is taken back at
-    that limit. Needs one [design]."""
+    that limit [design]."""
     reference_lead: float = 1.0
     """How far desired joints may lead, over what drives them at `joint_speed`: within a control step the arm
     catches up with them, and a law that brakes in time keeps the speed [design]."""
@@ -162,8 +162,8 @@ class CatchingConfig:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got '{getattr(self, name)}'")
         if self.joint_speed is not None and not 0 < self.joint_speed <= 1:
             raise ValueError(f"joint_speed must be None or lie in (0, 1], got {self.joint_speed}")
-        if self.brakes_in_time and self.torque_rate is None:
-            raise ValueError("brakes_in_time needs a torque_rate to brake with")
+        if self.brakes_in_time and (self.torque_rate is None or self.joint_speed is None):
+            raise ValueError("brakes_in_time needs a joint_speed to keep and a torque_rate to brake with")
         if not 1 <= self.reference_lead < math.inf:
             raise ValueError(f"reference_lead must be at least 1, got {self.reference_lead}")
         positive = (
@@ -230,7 +230,7 @@ FR3 = CatchingConfig(
     # Stiffer than released: lively balls must be met by a plate that gives way at 0.5 m/s and more.
     stiffness=(300.0, 300.0, 300.0, 300.0, 60.0, 60.0, 40.0),
     damping=(40.0, 40.0, 40.0, 40.0, 8.0, 8.0, 5.0),
-    joint_speed=0.9,
+    joint_speed=0.85,
     torque_rate=1000.0,
     brakes_in_time=True,
     # By what drives a joint at its limit in the middle of a control step: 1 + 0.025 s K / D [design].

@@ -339,10 +339,10 @@ class CatchingTask(Task):
         return self._slower_than(self.config.success_speed)
 
     def other_successes(self) -> dict[str, torch.Tensor]:
-        """On the plate, and slower than the speed in the name, in m/s; or, no joint faster than allowed."""
+        """On the plate, slower than the speed named (m/s); within_speed_limits: no joint beyond its limit."""
         told = {f"success_{v:g}": self._slower_than(v) for v in self.config.other_success_speeds}
         if self.config.joint_speed is not None:
-            told["within_limits"] = (self.world.speed_share <= 1)[:, None].expand_as(self.world.radius)
+            told["within_speed_limits"] = (self.world.speed_share <= 1)[:, None].expand_as(self.world.radius)
         return told
 
     def _slower_than(self, speed: float) -> torch.Tensor:

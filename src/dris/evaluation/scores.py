@@ -101,7 +101,13 @@ def score_beside(condition: str, seed: int, found: Outcomes, training: Outcomes)
 
 def in_words(row: dict[str, Any]) -> str:
     """A score in words."""
-    others = ("reward", "within_limits", "training_success", "same_outcome", "on_plate_within_speed_limits")
+    others = (
+        "reward",
+        "within_speed_limits",
+        "training_success",
+        "same_outcome",
+        "on_plate_within_speed_limits",
+    )
     parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
     for name in (name for name in row if name.startswith("success_")):
         low, high = wilson(round(row[name] * row["episodes"]), row["episodes"])

@@ -113,6 +113,7 @@ def evaluate_in_twin(
     config = catching_config(policy)
     law = drive(drive_name, config)
     limits = {"torque_rate": law.torque_rate, "stiffness": law.stiffness, "damping": law.damping}
+    limits["brakes_in_time"] = config.brakes_in_time and law.brakes_in_time
 
     def in_training() -> CatchingTask:
         return CatchingTask(replace(config, **limits))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from dris.catching.joint_limits import SAFE_SHARE
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.lab import Drive
 from dris.lab.model import LabConfig
-from dris.lab.twin import TwinConfig
+from dris.lab.twin import FCI_TORQUE_RATE, TwinConfig
 
 IDENTIFIED_STIFFNESS = (294.2, 344.2, 304.7, 145.9, 69.25, 71.09, 43.96)
 """K [Nm/rad] by `dris lab gains --policy` of a policy of preset `paper`: see gains.py."""
@@ -46,7 +46,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         stiffness=task.stiffness,
         damping=task.damping,
         joint_speed=task.joint_speed,
-        governor=1.0 if task.brakes_in_time else None,
+        governor=(task.torque_rate or FCI_TORQUE_RATE) / FCI_TORQUE_RATE if task.brakes_in_time else None,
         brakes_in_time=task.brakes_in_time,
         reference_lead=task.reference_lead,
         home=task.home,
@@ -56,7 +56,7 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         still = LabConfig(joint_friction=(0.0,) * 7, air_density=0.0)
         return replace(own, lab=still, torque_rate=task.torque_rate, latency_s=0.0)
     if name == "no-rate-limit":
-        return replace(own, torque_rate=None)
+        return replace(own, torque_rate=None, governor=None, brakes_in_time=False)
     fitted = (task.stiffness, task.damping, task.torque_rate) == (TEXT.stiffness, TEXT.damping, None)
     if name == "fitted-gains" and fitted:
         return replace(own, stiffness=IDENTIFIED_STIFFNESS, damping=IDENTIFIED_DAMPING)

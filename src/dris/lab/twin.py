@@ -31,7 +31,8 @@ LARGEST_RATE_SHARE = 0.99
 """Of it that a governed drive asks for at most."""
 REACTION_S = np.array([0.10, 0.13, 0.10, 0.06, 0.03, 0.04, 0.03])
 """How fast a joint may be is asked for where it will be after this time [s]: the law changes its speed within
-M / D, which is 0.05 to 0.17 s at home with the softest gains, and most of it is enough [design]."""
+M / D, which is 0.05 to 0.17 s at home with the softest gains, and most of it is enough [design]. Training
+takes the M / D of its own gains, which are stiffer in preset `fr3`: there it slows down later."""
 WINDOW = 176
 """Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import warp as wp
 
-from dris.sim.chain import Chain, chain_functions
+from dris.sim.chain import UNLIMITED, Chain, chain_functions
 from dris.sim.model import SerialArm
 
 # Weight of the end of a step in the implicit rule: 0.5 is the trapezoidal rule (second order);
@@ -16,16 +16,23 @@ _THETA = 0.55
 # rings beyond it, and a limit that cuts one side of the ringing moves the joint.
 _STIFF = 2.0
 _FINE_STEP_S = 1e-3
+# A law that brakes in time knows the torque of the step before: of first order, 0.04 of the speed limits off
+# with two steps in 5 ms, 0.07 with one, 0.01 with five, and it costs as many times an arm.
+_BRAKING_STEP_S = 2.5e-3
 # Rounds of solving and checking: three were enough for the published results, whose bits stay. Finer arms
 # take what they need.
 _ROUNDS, _FINE_ROUNDS = 3, 12
 
 
-def choose_steps(arm: SerialArm, damping: tuple[float, ...], substep_s: float, rate_limited: bool) -> int:
+def choose_steps(
+    arm: SerialArm, damping: tuple[float, ...], substep_s: float, rate_limited: bool, brakes_in_time: bool
+) -> int:
     """Steps of the arm in a substep: one, or of 1 ms if gains are stiff for their inertias or joints rub."""
     limited = np.isfinite(arm.torque_range).any(axis=1) | rate_limited
     stiff = limited & (substep_s * np.array(damping) * arm.inverse_inertia > _STIFF)
-    return math.ceil(substep_s / _FINE_STEP_S - 1e-9) if stiff.any() or arm.friction.any() else 1
+    if stiff.any() or arm.friction.any():
+        return math.ceil(substep_s / _FINE_STEP_S - 1e-9)
+    return math.ceil(substep_s / _BRAKING_STEP_S - 1e-9) if brakes_in_time else 1
 
 
 def clip_rounds(arm: SerialArm, steps: int) -> int:
@@ -52,11 +59,14 @@ def arm_kernel(m: int):
     fn = chain_functions(m)
     vec = fn.vec
     theta = _THETA
+    unlimited = UNLIMITED
     jumps = _ROUNDS
 
     @wp.func
     def allowed(chain: Chain, i: int, way: float):
         """Largest speed towards the end of a range that is `way` off."""
+        if chain.deceleration_limit[i] >= unlimited:
+            return chain.velocity_limit[i]
         speed = wp.sqrt(2.0 * chain.deceleration_limit[i] * wp.max(way, 0.0)) - chain.velocity_offset[i]
         return wp.clamp(speed, 0.0, chain.velocity_limit[i])
 

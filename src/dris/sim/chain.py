@@ -44,14 +44,14 @@ class Chain:
 
 
 # A number Warp's float32 holds that stands for "no limit".
-_UNLIMITED = 1.0e9
+UNLIMITED = 1.0e9
 
 
 def upload(arm: SerialArm, device: str) -> Chain:
     """Copy an arm's constants to a device."""
 
     def array(values, dtype=wp.float32):
-        finite = np.clip(np.asarray(values, np.float64), -_UNLIMITED, _UNLIMITED)
+        finite = np.clip(np.asarray(values, np.float64), -UNLIMITED, UNLIMITED)
         return wp.array(finite.astype(np.float32), dtype=dtype, device=device)
 
     chain = Chain()

@@ -50,7 +50,8 @@ class PlateWorld:
         mode: [B, N] 0 in flight, 1 slipping on the plate, 2 rolling or resting on it.
         impacts: [B, N] impacts since the sphere was placed.
         torque_clips: [B] joint steps at a torque limit since the arm was placed.
-        speed_share: [B] largest joint speed since then, over what is allowed at the joint's position.
+        speed_share: [B] largest joint speed since then, at the ends of substeps, over what is allowed at the
+            joint's position.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class PlateWorld:
         self._gains = [wp.from_torch(row[None].to(config.device), dtype=vec) for row in gains]
         self._home = wp.from_torch(self.home[None], dtype=vec)
         self.arm_steps = config.arm_steps or choose_steps(
-            arm, config.damping, config.substep_s, config.torque_rate is not None
+            arm, config.damping, config.substep_s, config.torque_rate is not None, config.brakes_in_time
         )
         self._rounds = clip_rounds(arm, self.arm_steps)
         self.max_position_error = self._speed_error()
@@ -208,8 +209,8 @@ class PlateWorld:
     def moving(self) -> list[torch.Tensor]:
         """All that `advance` changes, as it lies in memory: copy it to save, write it to go back."""
         plates = [sample[:, -1] for sample in self._samples.values()]
-        arms, balls = [self.q, self.dq, self.torque, self.torque_clips], [self.pos, self.vel, self.spin]
-        return [*arms, *balls, self.mode, self.impacts, *plates]
+        arms = [self.q, self.dq, self.torque, self.torque_clips, self.speed_share]
+        return [*arms, self.pos, self.vel, self.spin, self.mode, self.impacts, *plates]
 
     def gather(self, index: torch.Tensor) -> None:
         """Replace instance i of each set by instance index[b, i] [B, N]: permute or resample."""
@@ -252,7 +253,7 @@ class PlateWorld:
 
     def _launch_arms(self, substeps: int, first: int, last: int) -> None:
         rate = -1.0 if self.config.torque_rate is None else self.config.torque_rate
-        braking = (self.config.joint_speed or 1.0) if self.config.brakes_in_time else 0.0
+        braking = self.config.joint_speed if self.config.brakes_in_time else 0.0
         wp.launch(
             self._arm_kernel,
             dim=last - first,

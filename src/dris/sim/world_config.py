@@ -52,7 +52,9 @@ class WorldConfig:
             raise ValueError(f"joint_speed must lie in (0, 1] or be None, got {self.joint_speed}")
         if self.torque_rate is not None and not self.torque_rate > 0:
             raise ValueError(f"torque_rate must be positive or None, got {self.torque_rate}")
-        if self.brakes_in_time and (self.torque_rate is None or not min(*self.stiffness, *self.damping) > 0):
-            raise ValueError("brakes_in_time needs a torque_rate to brake with, and gains above zero")
+        if self.brakes_in_time and (self.torque_rate is None or self.joint_speed is None):
+            raise ValueError("brakes_in_time needs a joint_speed to keep and a torque_rate to brake with")
+        if self.brakes_in_time and not min(*self.stiffness, *self.damping) > 0:
+            raise ValueError("brakes_in_time needs gains above zero")
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, got {self.threads}")

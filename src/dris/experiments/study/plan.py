@@ -39,7 +39,7 @@ _THEN = {"iterations": 300, "ppo": {"learning_rate": 1e-3}}
 _PPO = {"weight_decay": 0.07, "decay_encoder": False}
 _SINGLE = {"instances": 1, "policy": _E2E, "iterations": 400, "ppo": _PPO}
 _LIVELY = {
-    **_SINGLE, "iterations": 1000, "randomize": (("restitution", 0.4, 0.85),),
+    **_SINGLE, "iterations": 1000, "randomize": (("restitution", 0.5, 0.85),),
     "ppo": {**_PPO, "gamma": 0.97, "learning_rate": 1e-3},
 }  # fmt: skip
 BELIEF_METHODS: dict[str, dict[str, Any]] = {
