@@ -157,13 +157,15 @@ def test_the_eyes_are_measured_against_the_truth(twin):
     )
 
 
-def test_with_poor_cameras_a_belief_sees_better_than_the_tracker(monkeypatch):
+def test_a_belief_sees_better_around_a_bounce_and_with_poor_cameras_always(monkeypatch):
     monkeypatch.setattr(belief_error, "BALLS", {"rubber": BALLS["rubber"]})
     monkeypatch.setattr(belief_error, "RAMP_RADII", (0.20,))
     monkeypatch.setattr(belief_error, "WATCHED_S", 1.0)
     rows = {(r["sight"], r["phase"], r["estimator"]): r for r in belief_error.measure(1, seed=5)}
-    tracker, belief = (rows["poor-cameras", "just met the plate", name] for name in ("tracker", "belief"))
+    tracker, belief = (rows["cameras", "just met the plate", name] for name in ("tracker", "belief"))
     assert belief["velocity"][0] < tracker["velocity"][0]
+    tracker, belief = (rows["poor-cameras", "just met the plate", name] for name in ("tracker", "belief"))
+    assert belief["missing"] == 0 < tracker["missing"]
     assert rows["cameras", "flight", "belief"]["position_m"][0] < 0.01
     assert all(row["trials"] == 1 and row["requests"] > 0 for row in rows.values())
 

@@ -40,10 +40,8 @@ from dris.sim.world_config import WorldConfig
 if TYPE_CHECKING:
     from dris.catching.drawing import Drawing
 
-
 SPIN_SPREAD = 5.0
-"""Deviation of the spin that a belief begins with besides that of rolling, along each axis [rad/s]
-[design]."""
+"""Deviation of the spin that a belief begins with besides rolling, along each axis [rad/s] [design]."""
 FLYING_HEIGHT = 0.06
 """Centre over the plate at which even the largest ball is in flight, for a filter without contact [m]."""
 
@@ -51,10 +49,10 @@ FLYING_HEIGHT = 0.06
 class CatchingTask(Task):
     """Catch a ball on a flat plate.
 
-    State s = (d, v), six numbers per ball: its displacement from the plate's centre and its velocity,
-    both in the motion frame, which stays where the plate was at the start and turns its x axis to the
-    ball. Action a = (delta, tilt): where the plate's centre should go from where it is, and how the
-    plate should tilt. Command: the joint positions that bring it there.
+    State s = (d, v), six numbers per ball: its displacement from the plate's centre and its velocity, both in
+    the motion frame, which stays where the plate was at the start and turns its x axis to the ball. Action
+    a = (delta, tilt): where the plate's centre should go from where it is, and how the plate should tilt.
+    Command: the joint positions that bring it there.
 
     Randomization: radius, static and dynamic friction, restitution of every ball; the throw and the
     robot's start are drawn per set, and all balls of a set start alike.
@@ -103,15 +101,14 @@ class CatchingTask(Task):
     def allocate(self, sets: int, instances: int) -> None:
         """Build B arms and B x N balls."""
         config = self.config
-        stiffness, damping = config.true_gains
         self.world = PlateWorld(
             self.arm,
             config.home,
             sets,
             instances,
             WorldConfig(
-                stiffness=stiffness,
-                damping=damping,
+                stiffness=config.true_gains[0],
+                damping=config.true_gains[1],
                 bounce_speed=self.contact.bounce_speed,
                 substep_s=config.substep_s,
                 joint_speed=config.joint_speed,
@@ -221,11 +218,11 @@ class CatchingTask(Task):
 
     def _slow_down(self, joints: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Joints [B, M] to which the law goes no faster than FCI allows, if speeds are limited."""
-        share, q = self.config.joint_speed, self.world.q
-        if share is None:
+        config, q = self.config, self.world.q
+        if config.joint_speed is None:
             return slow_down(joints, q, self.world.max_position_error)
-        down, up = self._limits.position_error_bounds(q, share, *self._gains)
-        return slow_down(joints, q, self.config.reference_lead * torch.where(joints > q, up, down))
+        down, up = self._limits.position_error_bounds(q, config.joint_speed, *self._gains)
+        return slow_down(joints, q, config.reference_lead * torch.where(joints > q, up, down))
 
     def draw(self, which: int) -> np.ndarray:
         """The robot and the balls of one set; lost balls are grey."""
@@ -339,12 +336,15 @@ class CatchingTask(Task):
         return self._slower_than(self.config.success_speed)
 
     def other_successes(self) -> dict[str, torch.Tensor]:
-        """On the plate, slower than the speed named (m/s); within_speed_limits: no joint beyond its limit."""
+        """On the plate, and slower than the speed in the name, in m/s.
+
+        within_speed_limits: no joint was faster than allowed, caught or not; where speeds are limited.
+        """
         told = {f"success_{v:g}": self._slower_than(v) for v in self.config.other_success_speeds}
         if self.config.joint_speed is not None:
             told["within_speed_limits"] = (self.world.speed_share <= 1)[:, None].expand_as(self.world.radius)
         return told
 
     def _slower_than(self, speed: float) -> torch.Tensor:
-        radius, half = self.world.radius, self.plate_half_length
-        return caught(self.config, self._states, self.normal[:, None], radius, half, speed)
+        sizes = (self.world.radius, self.plate_half_length)
+        return caught(self.config, self._states, self.normal[:, None], *sizes, speed)

@@ -118,9 +118,9 @@ HEADER = (
 
 def line(row: dict[str, Any]) -> str:
     """A row of a Markdown table."""
-    position, velocity = ((1e3 * row["position_m"][k], row["velocity"][k]) for k in (0, 1))
+    (position, position_90), (velocity, velocity_90) = row["position_m"], row["velocity"]
     cells = (
         row["sight"], row["phase"], row["estimator"], f"{row['requests']} ({row['missing']})",
-        f"{position[0]:.1f} ({velocity[0]:.1f})", f"{position[1]:.3f} ({velocity[1]:.2f})",
+        f"{1e3 * position:.1f} ({1e3 * position_90:.1f})", f"{velocity:.3f} ({velocity_90:.2f})",
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"
