@@ -51,8 +51,8 @@ def keep_possible(values: Any, lies: Any, plate: PlateMotion, plate_half: float)
     height, across = normal_tangential(arm, plate.normal)
     inside = ~lies & (height < radius) & (height > -radius) & (across < plate_half)
     nothing = xp.zeros_like(height)
-    # How fast it leaves a plate that turns: n . (v - v_p - w x r), and n . (w x r) = -r . (w x n).
     lift = xp.where(lies | inside, radius - height, nothing)
+    # How fast it leaves a plate that turns: n . (v - v_p - w x r), and n . (w x r) = -r . (w x n).
     leaving = xp.sum((vel - plate.velocity) * plate.normal + arm * _cross(plate.omega, plate.normal), axis=-1)
     pos = pos + lift[..., None] * plate.normal
     vel = vel - xp.where(lies, leaving, nothing)[..., None] * plate.normal

@@ -19,7 +19,7 @@ class WorldConfig:
     substep_s: float = 0.005
     """Step of arms and contact [s]; docs/reports/physics.md shows the error against it."""
     arm_steps: int | None = None
-    """Steps of the arm in a substep; None chooses by gains and inertias."""
+    """Steps of the arm in a substep; None chooses by gains, inertias and braking."""
     joint_speed: float | None = None
     """Share of the joints' speed limits that the law may drive at; None drives without limit."""
     torque_rate: float | None = None
