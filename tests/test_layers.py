@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "sim": {"core"},
     "perception": {"core"},
     "catching": {"core", "belief", "learning", "evaluation", "sim", "perception"},
+    "robot": {"core", "belief", "learning", "evaluation", "perception", "catching"},
     "physx": {"core", "sim", "catching"},
     "lab": {"core", "belief", "evaluation", "catching", "perception"},
     "experiments": {
@@ -27,7 +28,7 @@ MAY_IMPORT = {
     "view": {"core", "belief", "learning", "evaluation", "catching"},
     "cli": {
         *("core", "belief", "learning", "evaluation", "catching", "physx", "lab", "experiments"),
-        *("report", "view"),
+        *("report", "view", "robot"),
     },
 }
 """What each package may import besides itself: the table of the README's map."""

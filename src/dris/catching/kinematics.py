@@ -49,6 +49,13 @@ class Kinematics:
         mujoco.mj_kinematics(self._model, self._data)
         return self._data.site_xpos[self._site].copy(), self._data.site_xmat[self._site].reshape(3, 3).copy()
 
+    def plate_in_flange(self) -> tuple[np.ndarray, np.ndarray]:
+        """Centre [3] of the plate's top face and its rotation [3, 3], in the flange's frame."""
+        at, rotation = self.plate(self.home)
+        # The hand sits on the flange, turned about its axis; the flange has the last link's axes.
+        to_flange = self._data.body("link7").xmat.reshape(3, 3).T
+        return to_flange @ (at - self._data.body("hand").xpos), to_flange @ rotation
+
     def speed_limits_at(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Largest speeds [M] down and up that FCI allows at joints q [M], both positive [rad/s]."""
         return self.limits.speeds_at(q)

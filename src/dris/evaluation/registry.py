@@ -175,10 +175,18 @@ def load_policy(name: str | Path, task: str | None = None) -> Policy:
 
     Its `task` is the one that it was trained on, whose `config` says what its actions mean.
     """
-    handle = find_policy(str(name), task)
-    policy = handle.make_agent(None, 1)
+    return trained_policy(find_policy(str(name), task))
+
+
+def trained_policy(handle: PolicyHandle) -> Policy:
+    """The network behind a handle.
+
+    Raises:
+        ValueError: It is a baseline, which has none.
+    """
+    policy = handle.make_agent(handle.make_task(), 1)
     if not isinstance(policy, Policy):
-        raise ValueError(f"'{name}' is a baseline, not a trained policy: see dris.find_policy")
+        raise ValueError(f"'{handle.name}' is a baseline, not a trained policy: see dris.find_policy")
     return policy
 
 

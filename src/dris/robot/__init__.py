@@ -1,0 +1,1 @@
+"""From a trained policy to a moving arm: export, a runtime without torch, safety, drivers, the loop."""

@@ -1,0 +1,96 @@
+"""An exported policy that acts: NumPy and onnxruntime, without torch and without Warp.
+
+`Controller(runtime.act_one, runtime.contract.catching())` is its control path on one robot.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dris.core.validation import check_extra
+from dris.robot.contract import GOLDEN, ONNX, ContractError, read_contract
+
+
+class Runtime:
+    """A policy from a folder that `dris export` made. It answers to its golden cases before it may act."""
+
+    def __init__(self, folder: Path):
+        """Load and check.
+
+        Raises:
+            ContractError: A file is missing or changed, the network has other shapes than the contract
+                says, or it answers the golden cases otherwise.
+        """
+        check_extra("onnxruntime", "robot")
+        import onnxruntime
+
+        self.contract = read_contract(folder)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # a tick has no time to wake threads
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                (folder / ONNX).read_bytes(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's own exceptions have no common base
+            raise ContractError(f"{folder / ONNX} cannot be run: {error}") from error
+        self._check_shapes(folder)
+        self._check_golden(folder / GOLDEN)
+
+    def act(self, states: np.ndarray, condition: np.ndarray) -> np.ndarray:
+        """Actions [B, A] within [-1, 1] for states [B, N, S] and conditions [B, C].
+
+        Raises:
+            ValueError: They have other shapes, or hold what is not finite.
+        """
+        contract = self.contract
+        states, condition = (np.asarray(values, dtype=np.float32) for values in (states, condition))
+        size = len(contract.states.names)
+        if states.ndim != 3 or states.shape[1] < 1 or states.shape[2] != size:
+            names = ", ".join(contract.states.names)
+            raise ValueError(f"states must be [B, N, {size}] ({names}), got {list(states.shape)}")
+        if condition.shape != (len(states), contract.condition.size):
+            expected = [len(states), contract.condition.size]
+            raise ValueError(f"the condition must be {expected}, got {list(condition.shape)}")
+        if not (np.isfinite(states).all() and np.isfinite(condition).all()):
+            raise ValueError("the observation is not finite: do not act on it")
+        given = {"states": states, "condition": condition} if contract.condition.size else {"states": states}
+        return self._session.run(["actions"], given)[0]
+
+    def act_one(self, states: np.ndarray, condition: np.ndarray) -> np.ndarray:
+        """Action [A] for the state [S] of the one thing that is seen, and a condition [C]."""
+        return self.act(np.asarray(states)[None, None], np.asarray(condition)[None])[0]
+
+    def _check_shapes(self, folder: Path) -> None:
+        """Refuse a network that is not the contract's."""
+        contract = self.contract
+        needed = {"states": len(contract.states.names)}
+        needed |= {"condition": contract.condition.size} if contract.condition.size else {}
+        found = {one.name: one.shape[-1] for one in self._session.get_inputs()}
+        answered = {one.name: one.shape[-1] for one in self._session.get_outputs()}
+        if found != needed or answered != {"actions": contract.action.size}:
+            raise ContractError(
+                f"{folder / ONNX} takes {found} and gives {answered}, the contract says {needed} and "
+                f"{contract.action.size} actions: export the policy again"
+            )
+
+    def _check_golden(self, file: Path) -> None:
+        """Refuse a network that answers otherwise than the one that was trained."""
+        try:
+            with np.load(file, allow_pickle=False) as golden:
+                cases = {name: golden[name] for name in golden.files}
+        except (OSError, ValueError) as error:
+            raise ContractError(f"{file} cannot be read: {error}") from error
+        sizes = sorted(name.removeprefix("actions_") for name in cases if name.startswith("actions_"))
+        if not sizes:
+            raise ContractError(f"{file} holds no golden case: export the policy again")
+        for size in sizes:
+            found = self.act(cases[f"states_{size}"], cases[f"condition_{size}"])
+            off = float(np.abs(found - cases[f"actions_{size}"]).max())
+            if not off <= self.contract.tolerance:
+                raise ContractError(
+                    f"with sets of {size} the policy answers {off:.1e} away from its golden cases, "
+                    f"{self.contract.tolerance:.0e} is allowed: onnxruntime computes otherwise here"
+                )

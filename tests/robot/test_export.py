@@ -1,0 +1,226 @@
+"""An exported policy answers as the trained one does, without torch, and refuses what is not its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from dris import Observation, find_policy, load_policy
+from dris.catching.task import CatchingTask
+from dris.core.typed import to_plain
+from dris.learning.config import EncoderConfig, PolicyConfig
+from dris.learning.policy import Policy
+from dris.robot.contract import ContractError, read_contract
+from dris.robot.export import _onnx, contract_of, export
+from dris.robot.runtime import Runtime
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from own_task import CraneTask  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported") / "dris-10"
+    export("dris-10", folder, episodes=20)
+    return folder
+
+
+@pytest.fixture
+def copied(exported, tmp_path):
+    return Path(shutil.copytree(exported, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("name", sorted(CatchingTask.policies()))
+def test_every_shipped_policy_answers_as_in_torch(name):
+    policy = load_policy(name)
+    session = onnxruntime.InferenceSession(_onnx(policy, {}), providers=["CPUExecutionProvider"])
+    generator = torch.Generator().manual_seed(4)
+    scale = torch.tensor(policy.task.noise_scale)
+    for batch, size in ((1, 1), (7, 1), (3, 200)):
+        states = 30 * scale * torch.randn(batch, size, 6, generator=generator)
+        condition = 0.2 * torch.randn(batch, 2, generator=generator)
+        given = {"states": states.numpy(), "condition": condition.numpy()}
+        found = session.run(["actions"], given)[0]
+        assert found.shape == (batch, 5)
+        np.testing.assert_allclose(found, policy.act(Observation(states, condition)).numpy(), atol=1e-5)
+
+
+def test_actions_are_clamped_in_the_graph():
+    policy = load_policy("e2e")
+    session = onnxruntime.InferenceSession(_onnx(policy, {}), providers=["CPUExecutionProvider"])
+    states, condition = np.full((50, 1, 6), 3.0, np.float32), np.full((50, 2), 3.0, np.float32)
+    states *= np.linspace(-9, 9, 50, dtype=np.float32)[:, None, None]
+    raw = policy(Observation(torch.tensor(states), torch.tensor(condition)))
+    assert float(raw.abs().max()) > 1  # or there would be nothing to clamp
+    assert np.abs(session.run(["actions"], {"states": states, "condition": condition})[0]).max() == 1.0
+
+
+def test_a_task_without_a_condition(tmp_path):
+    """The crane sees nothing besides its set; an untrained network will do."""
+    torch.manual_seed(0)
+    policy = Policy(CraneTask(), EncoderConfig(), PolicyConfig(visible="first"))
+    model = _onnx(policy, {})
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    states = np.random.default_rng(1).normal(size=(4, 5, len(policy.task.state_names))).astype(np.float32)
+    given = {"states": states}
+    if policy.task.condition_size:
+        given["condition"] = np.zeros((4, policy.task.condition_size), np.float32)
+    found = session.run(["actions"], given)[0]
+    condition = torch.zeros(4, policy.task.condition_size)
+    np.testing.assert_allclose(
+        found, policy.act(Observation(torch.tensor(states), condition)).numpy(), atol=1e-5
+    )
+    # It sees the first instance alone.
+    given["states"] = states[:, :1]
+    np.testing.assert_allclose(found, session.run(["actions"], given)[0], atol=1e-6)
+
+
+def test_the_contract_holds_the_whole_task(exported):
+    contract = read_contract(exported)
+    handle = find_policy("dris-10")
+    assert contract.catching() == handle.task_config
+    assert contract.filter() == handle.belief
+    assert contract.step_s == 0.05 and contract.action.size == 5 and contract.condition.size == 2
+    assert contract.states.noise_scale == pytest.approx((0.01,) * 3 + (0.05,) * 3)
+    robot = json.loads((exported / "contract.json").read_text())["robot"]
+    # Hand down, plate 0.13 m beside it: from the mount by hand. The hand is turned by -45 degrees on the
+    # flange; the plate's box is 0.1034 m out, its top face 5 mm above its centre, towards the flange.
+    side = 0.13 * np.sqrt(0.5)
+    np.testing.assert_allclose(robot["plate_in_flange"]["position"], [side, -side, 0.1034 - 0.005], atol=1e-6)
+    assert robot["limits"]["speed"] == [2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26]
+    assert robot["stiffness"] == to_plain(handle.task_config)["stiffness"]
+
+
+def test_belief_policies_carry_their_filter():
+    contract = contract_of(find_policy("belief-robot"))
+    assert contract["belief"]["update"] == "ensemble"
+    assert contract["task_config"]["contact"] == "exact"
+
+
+def test_the_runtime_acts_as_torch(exported):
+    runtime, policy = Runtime(exported), load_policy("dris-10")
+    states = np.array([0.1, -0.2, 0.5, 1.0, 0.5, -5.0])
+    tilt = np.array([0.1, -0.05])
+    seen = Observation(
+        torch.tensor(states, dtype=torch.float32)[None, None], torch.tensor(tilt, dtype=torch.float32)[None]
+    )
+    np.testing.assert_allclose(runtime.act_one(states, tilt), policy.act(seen)[0].numpy(), atol=1e-5)
+    with pytest.raises(ValueError, match=r"states must be \[B, N, 6\] \(dx, .*got \[1, 1, 5\]"):
+        runtime.act(np.zeros((1, 1, 5)), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"condition must be \[1, 2\], got \[1, 3\]"):
+        runtime.act(np.zeros((1, 1, 6)), np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="not finite"):
+        runtime.act_one(states * np.nan, tilt)
+
+
+def test_run_py_needs_neither_dris_nor_torch(exported):
+    blocked = "import runpy, sys; sys.modules.update(dris=None, torch=None, mujoco=None, warp=None); "
+    script = blocked + f"runpy.run_path({str(exported / 'run.py')!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("dris-10: within ")
+
+
+def test_the_runtime_loads_neither_torch_nor_warp():
+    script = (
+        "import sys, dris.robot.runtime, dris.catching.loop; "
+        "print(sorted({'torch', 'warp', 'tensordict'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_run_py_refuses_other_arithmetic(copied):
+    """A wrong golden case is what a wrong frame or scale would look like."""
+    with np.load(copied / "golden.npz") as golden:
+        cases = dict(golden)
+    cases["expected"][3, 1] += 1e-3
+    np.savez(copied / "golden.npz", **cases)
+    _sign(copied)
+    done = subprocess.run([sys.executable, copied / "run.py"], capture_output=True, text=True)
+    assert done.returncode == 2 and "run.py: answers 1.0e-03 away" in done.stderr
+
+
+def _sign(folder):
+    """Put the hashes of today's files into the contract."""
+    import hashlib
+
+    contract = json.loads((folder / "contract.json").read_text())
+    for name in contract["files"]:
+        contract["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "contract.json").write_text(json.dumps(contract))
+
+
+def test_a_changed_network_is_refused(copied):
+    content = bytearray((copied / "policy.onnx").read_bytes())
+    content[len(content) // 2] ^= 1
+    (copied / "policy.onnx").write_bytes(content)
+    with pytest.raises(ContractError, match=r"policy.onnx is not the file that was exported"):
+        Runtime(copied)
+
+
+def test_another_network_with_good_hashes_is_refused_by_its_answers(copied):
+    (copied / "policy.onnx").write_bytes(_onnx(load_policy("e2e"), {}))
+    _sign(copied)
+    with pytest.raises(ContractError, match="away from its golden cases"):
+        Runtime(copied)
+
+
+def test_a_network_of_another_shape_is_refused_by_name(copied):
+    contract = json.loads((copied / "contract.json").read_text())
+    contract["action"]["size"] = 4
+    (copied / "contract.json").write_text(json.dumps(contract))
+    with pytest.raises(ContractError, match=r"gives \{'actions': 5\}, the contract says .* 4 actions"):
+        Runtime(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda c: c.update(kind="study"), "is of kind 'study'"),
+        (lambda c: c.update(schema=9), "schema 9"),
+        (lambda c: c.pop("step_s"), "step_s"),
+        (lambda c: c.update(states=3), "states"),
+        (lambda c: c["files"].pop("run.py"), "no hash of run.py"),
+    ],
+)
+def test_damaged_contracts_are_refused_in_one_line(copied, change, words):
+    contract = json.loads((copied / "contract.json").read_text())
+    change(contract)
+    (copied / "contract.json").write_text(json.dumps(contract))
+    with pytest.raises(ContractError, match=words) as refused:
+        Runtime(copied)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_is_named(copied):
+    (copied / "golden.npz").unlink()
+    with pytest.raises(ContractError, match="has no golden.npz"):
+        Runtime(copied)
+    with pytest.raises(ContractError, match="no exported policy"):
+        Runtime(copied / "nowhere")
+
+
+def test_a_policy_of_another_task_does_not_catch(copied):
+    contract = json.loads((copied / "contract.json").read_text())
+    contract["task"] = "examples.own_task:CraneTask"
+    (copied / "contract.json").write_text(json.dumps(contract))
+    with pytest.raises(ContractError, match="was trained on examples.own_task:CraneTask"):
+        Runtime(copied).contract.catching()
+
+
+def test_baselines_have_no_network(tmp_path):
+    with pytest.raises(ValueError, match="'veltrack' is a baseline"):
+        export("veltrack", tmp_path / "x")
+
+
+def test_the_model_card_tells_scores_and_what_it_is_not_fit_for(exported):
+    card = (exported / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: dris\n")
+    assert "| restitution |" in card and "20 episodes a row" in card and "No robot has run it" in card
