@@ -209,7 +209,8 @@ def test_success_needs_plate_touch_and_rest():
     # At 0.2 m/s the second counts as well, and what is not on the plate still does not.
     others = task.other_successes()
     assert {n: s[:, 0].tolist() for n, s in others.items()} == {
-        "success_0.2": [True, True, False, True, False, False]
+        "success_0.2": [True, True, False, True, False, False],
+        "success_released": [True, True, False, False, False, False],  # within 0.1 m of the centre
     }
 
 
@@ -220,7 +221,8 @@ def test_success_is_told_at_the_speeds_asked_for():
     place(task, [[0, 0, 0.03, 0, -0.04, 0], [0, 0, 0.03, -0.1, 0, 0], [0, 0, 0.03, 0.1, 0.1, -0.1], [0, 0, 0.03, 0.3, 0, 0]])  # fmt: skip
     assert task.success()[:, 0].tolist() == [True, True, False, False]
     told = {name: caught[:, 0].tolist() for name, caught in task.other_successes().items()}
-    assert told == {"success_0.05": [True, False, False, False], "success_0.2": [True, True, True, False]}
+    at_two = [True, True, True, False]
+    assert told == {"success_0.05": [True] + 3 * [False], "success_0.2": at_two, "success_released": at_two}
 
 
 # Action

@@ -9,6 +9,10 @@ from array_api_compat import array_namespace
 from dris.catching.frames import at_least
 from dris.catching.settings import CatchingConfig
 
+RELEASED_DISC, RELEASED_SPEED = 0.10, 0.2
+"""The released environment's own test: this near to the plate's centre [m], no faster [m/s] [released]. The
+text says on the plate, whose inner disc has 0.12 m [paper]."""
+
 
 def normal_tangential(vectors: Any, normal: Any) -> tuple[Any, Any]:
     """Parts of vectors [..., 3] along unit normals [..., 3] (signed) and across them (length)."""
@@ -56,3 +60,18 @@ def caught(
     on_plate = (height > 0) & (gap < config.success_gap) & (off_centre <= plate_half)
     vx, vy, vz = (states[..., k] for k in range(3, 6))
     return on_plate & (vx * vx + vy * vy + vz * vz < speed**2)
+
+
+def other_successes(
+    config: CatchingConfig, states: Any, normal: Any, radius: Any, plate_half: float
+) -> dict[str, Any]:
+    """Success by other measures than the task's own, by name; arguments as those of `caught`.
+
+    At other speeds (success_0.2), and by the released environment's own test (success_released); none where
+    no other speeds are asked for.
+    """
+    speeds = config.other_success_speeds
+    told = {f"success_{v:g}": caught(config, states, normal, radius, plate_half, v) for v in speeds}
+    if told:
+        told["success_released"] = caught(config, states, normal, radius, RELEASED_DISC, RELEASED_SPEED)
+    return told

@@ -24,7 +24,7 @@ from dris.catching.instances import PlateMotion, keep_possible
 from dris.catching.joint_limits import JointLimits
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
-from dris.catching.success import caught, normal_tangential, reward_terms
+from dris.catching.success import caught, normal_tangential, other_successes, reward_terms
 from dris.catching.throws import Thrown, throw
 from dris.core.conditions import Condition
 from dris.core.constants import GRAVITY
@@ -333,18 +333,18 @@ class CatchingTask(Task):
 
     def success(self) -> torch.Tensor:
         """On the plate, and slower than 0.1 m/s [B, N]."""
-        return self._slower_than(self.config.success_speed)
+        return caught(*self._judged, self.config.success_speed)
 
     def other_successes(self) -> dict[str, torch.Tensor]:
-        """On the plate, and slower than the speed in the name, in m/s.
+        """On the plate and slower than the speed in the name, in m/s; released: its 0.1 m, 0.2 m/s.
 
         within_speed_limits: no joint was faster than allowed, caught or not; where speeds are limited.
         """
-        told = {f"success_{v:g}": self._slower_than(v) for v in self.config.other_success_speeds}
+        told = other_successes(*self._judged)
         if self.config.joint_speed is not None:
             told["within_speed_limits"] = (self.world.speed_share <= 1)[:, None].expand_as(self.world.radius)
         return told
 
-    def _slower_than(self, speed: float) -> torch.Tensor:
-        sizes = (self.world.radius, self.plate_half_length)
-        return caught(self.config, self._states, self.normal[:, None], *sizes, speed)
+    @property
+    def _judged(self) -> tuple[CatchingConfig, torch.Tensor, torch.Tensor, torch.Tensor, float]:
+        return self.config, self._states, self.normal[:, None], self.world.radius, self.plate_half_length

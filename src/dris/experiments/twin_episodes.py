@@ -17,7 +17,7 @@ import torch
 
 from dris.belief.env import belief_env
 from dris.catching.settings import CatchingConfig
-from dris.catching.success import reward_terms
+from dris.catching.success import other_successes, reward_terms
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
 from dris.core.constants import EVALUATION_SEED
@@ -82,11 +82,11 @@ def training_starts(task: CatchingTask, condition: Condition, episodes: int, see
 def judge(trial: Trial, thing: CatchObject, config: CatchingConfig) -> tuple[dict[str, bool], float]:
     """Success by the training's measures after one second of a trial, and the mean reward of its steps."""
     states = trial.states[1 : config.horizon + 1]  # after each control step
-    last, speeds = states[-1], config.other_success_speeds
-    success = {"success": is_settled(last, thing, config)}
-    success |= {f"success_{speed:g}": is_settled(last, thing, config, speed) for speed in speeds}
+    success = {"success": is_settled(states[-1], thing, config)}
     seen = np.array([(*(s.thing_position - s.plate_position), *s.thing_velocity) for s in states])
     normals = np.array([s.plate_rotation[:, 2] for s in states])
+    others = other_successes(config, seen[-1], normals[-1], thing.reach, PLATE_HALF)
+    success |= {name: bool(caught) for name, caught in others.items()}
     terms = reward_terms(config, seen, normals, PLATE_HALF)
     return success, float(sum(terms.values()).mean())
 
