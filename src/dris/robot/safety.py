@@ -1,0 +1,328 @@
+"""The safety filter: one pure function between whoever asks for a motion and the driver.
+
+    wished joint reference -> finite? stale? -> speed, torque, position -> torque rate -> workspace, keep-out
+
+The torque law tau = K (q~ - q) - D dq + C drives the arm to a reference q~; all that is limited here is that
+reference, every millisecond. Nothing is changed silently: `Filtered.clauses` names what was cut, and
+`Filtered.beyond` what could not be kept in this millisecond because the torque would have had to jump.
+
+Two kinds of limits. *Hard* ones hold for every output, whatever came in, if they held for the reference sent
+before: finite numbers, joint positions, the change of torque that the reference asks for, the workspace of
+the plate and its distance to table and robot. *Soft* ones (speed, torque, speed of the plate) depend on where
+the arm is now: they hold unless the torque rate forbids it, and then the reference goes there as fast as it
+may. Acceleration and jerk bind motion generators, not torque control: `dris.catching.approach` plans inside
+them.
+
+This is no certified safety function. An FR3's enabling device and stop are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dris.catching.joint_limits import JointLimits
+from dris.core.validation import check_positive
+from dris.robot.clearance import Clearance
+
+Clause = Literal[
+    "not finite",
+    "stale",
+    "speed",
+    "too fast",
+    "torque",
+    "plate speed",
+    "position",
+    "torque rate",
+    "workspace",
+    "keep-out",
+]
+"""not finite: a number is none, the last reference stays. stale: what the reference rests on is too old; the
+last one stays. speed: the reference led by more than drives a joint at its speed limit. too fast: a joint is
+near its limit and was to be driven on. torque: the law would have asked for too much. plate speed: the plate
+or the flange would have become too fast. position: too near to the end of a joint's range. torque rate: the
+reference would have changed too much within a tick. workspace, keep-out: the plate would have left its box,
+or come too near to table or robot."""
+SOFT: tuple[Clause, ...] = ("speed", "too fast", "torque", "plate speed")
+Verdict = Literal["go", "hold", "stop"]
+"""hold: the last reference stays; stop: the arm must be stopped."""
+LONGEST_TICK_S = 0.005
+"""Of a loop that was slower, no more counts: the driver smooths what a tick asks for, not what ten do [s]."""
+CLOCK_SLACK_S = 0.002
+"""A sight may be stamped so far ahead of the robot's clock: two ticks [s]."""
+BISECTIONS = 14
+"""Of a way that is shortened: to 1e-4 of it."""
+TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
+"""FCI's largest torques [Nm]."""
+
+
+@dataclass(frozen=True)
+class SafetyConfig:
+    """Limits beyond those of the joints, which the robot itself tells. The base frame has z up."""
+
+    stiffness: tuple[float, ...]
+    """K of the law [Nm/rad]."""
+    damping: tuple[float, ...]
+    """D of the law [Nm s/rad]."""
+    torque: tuple[float, ...] = TAU_MAX
+    """[Nm]"""
+    torque_share: float = 0.9
+    """Of them; Coriolis torques need the rest [design]."""
+    torque_rate: float = 1000.0
+    """FCI's [Nm/s],"""
+    torque_rate_share: float = 0.95
+    """and the share of it that a changing reference may use [design]."""
+    speed_lead: float = 1.6
+    """A reference may lead by this over what drives a joint at its limit: an arm under 20 Hz control catches
+    up within a step (`CatchingConfig.reference_lead` is at most 1.5) [design]."""
+    speed_share: float = 0.95
+    """Of its limit beyond which a joint is driven no further [design]."""
+    position_margin: float = 0.02
+    """From the end of a joint's range [rad] [design]."""
+    plate_speed: float = 2.5
+    """Of plate and flange that a reference may drive them at [m/s]; FCI stops at 3 [design]."""
+    workspace_low: tuple[float, float, float] = (-0.45, -0.45, -0.25)
+    """Of the plate's centre over its home [m]: catching region, box and some more [design]."""
+    workspace_high: tuple[float, float, float] = (0.45, 0.45, 0.30)
+    table_height: float = 0.10
+    """The plate's corners stay above [m] [design]."""
+    clearance: float = 0.02
+    """Between the plate and the robot's base to forearm [m] [design]."""
+    hold_age_s: float = 0.075
+    """Older than this, what a reference rests on counts no more [s]: six frames of 80 a second [design]."""
+    stop_age_s: float = 0.25
+    """Older than this, the arm stops [s] [design]."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that limit nothing."""
+        names = ("torque_rate", "speed_lead", "plate_speed", "hold_age_s", "stop_age_s")
+        check_positive(self, *names, "torque_share", "torque_rate_share", "speed_share")
+        for name in ("torque_share", "torque_rate_share", "speed_share"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} must lie in (0, 1], got {getattr(self, name)}")
+        for name in ("stiffness", "damping", "torque"):
+            values = getattr(self, name)
+            if not values or not np.isfinite(values).all() or min(values) <= 0:
+                raise ValueError(f"{name} needs a positive number for every joint, got {values}")
+        if not self.hold_age_s < self.stop_age_s:
+            raise ValueError(f"hold_age_s must be below stop_age_s, got {self.hold_age_s}, {self.stop_age_s}")
+        if not np.less(self.workspace_low, self.workspace_high).all():
+            found = f"{self.workspace_low}, {self.workspace_high}"
+            raise ValueError(f"workspace_low must lie below workspace_high, got {found}")
+        if self.position_margin < 0 or self.clearance < 0:
+            raise ValueError("position_margin and clearance must not be negative")
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The arm now, and what it was told last."""
+
+    q: np.ndarray
+    """[M] [rad]"""
+    dq: np.ndarray
+    """[M] [rad/s]"""
+    last: np.ndarray
+    """Reference [M] that was sent last [rad]."""
+    dt_s: float
+    """Since then [s]."""
+    age_s: float = 0.0
+    """Of what the wish rests on [s]; 0 where it rests on nothing seen, as on the way home."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """What may be sent."""
+
+    reference: np.ndarray
+    """[M] [rad]"""
+    verdict: Verdict
+    clauses: tuple[Clause, ...]
+    """That changed what was wished, in their order."""
+    beyond: tuple[Clause, ...] = ()
+    """Soft ones that the reference cannot keep in this tick."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Interval of references [..., M] that a limit allows."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    def cut(self, values: np.ndarray) -> np.ndarray:
+        """The nearest values inside."""
+        return np.minimum(np.maximum(values, self.low), self.high)
+
+    def broken(self, values: np.ndarray) -> np.ndarray | np.bool:
+        """Whether [...] any joint lies outside."""
+        slack = 1e-12
+        return np.any((values < self.low - slack) | (values > self.high + slack), axis=-1)
+
+
+def joint_bounds(
+    config: SafetyConfig, limits: JointLimits, q: np.ndarray, dq: np.ndarray
+) -> dict[Clause, Bounds]:
+    """What the soft limits allow where joints are q [..., M] with speeds dq: by clause, in their order."""
+    K, D, tau = (np.asarray(values) for values in (config.stiffness, config.damping, config.torque))
+    down, up = limits.speeds_at(q)
+    lead = config.speed_lead * D / K
+    # No net push towards a limit that is near: K e <= D dq.
+    most_up = np.where(dq > config.speed_share * up, np.maximum(D * dq / K, 0.0), np.inf)
+    most_down = np.where(-dq > config.speed_share * down, np.maximum(-D * dq / K, 0.0), np.inf)
+    pull = D * dq
+    return {
+        "speed": Bounds(q - lead * down, q + lead * up),
+        "too fast": Bounds(q - most_down, q + most_up),
+        "torque": Bounds(
+            q + (pull - config.torque_share * tau) / K, q + (pull + config.torque_share * tau) / K
+        ),
+    }
+
+
+def position_bounds(config: SafetyConfig, limits: JointLimits) -> Bounds:
+    """Where references may lie at all [M]."""
+    return Bounds(limits.low + config.position_margin, limits.high - config.position_margin)
+
+
+def rate_bounds(config: SafetyConfig, last: np.ndarray, dt_s: float) -> Bounds:
+    """References [..., M] whose step from the last asks for no more than a share of the torque rate."""
+    most = config.torque_rate_share * config.torque_rate * dt_s / np.asarray(config.stiffness)
+    return Bounds(last - most, last + most)
+
+
+def within_soft(
+    config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
+) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
+    """References [..., M] that drive no joint too fast or too hard, and which clauses changed them [...].
+
+    Args:
+        config: Limits.
+        limits: Of the joints.
+        wished: [..., M], finite.
+        now: The arm; its arrays may have leading dimensions, too.
+    """
+    return _cut(wished, joint_bounds(config, limits, now.q, now.dq))
+
+
+def within_hard(
+    config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
+) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
+    """References [..., M] inside the joints' ranges and no further from the last than its torque allows."""
+    dt_s = min(now.dt_s, LONGEST_TICK_S)
+    bounds = {"position": position_bounds(config, limits), "torque rate": rate_bounds(config, now.last, dt_s)}
+    return _cut(wished, bounds)  # type: ignore[arg-type]
+
+
+def _cut(reference: np.ndarray, every: dict[Clause, Bounds]) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
+    fired: dict[Clause, np.ndarray] = {}
+    for clause, bounds in every.items():
+        cut = bounds.cut(reference)
+        fired[clause] = (cut != reference).any(axis=-1)
+        reference = cut
+    return reference, fired
+
+
+def filter_reference(
+    config: SafetyConfig, limits: JointLimits, clearance: Clearance, wished: np.ndarray, now: Measured
+) -> Filtered:
+    """What may be sent in place of a wished joint reference [M].
+
+    The same arguments give the same answer; what comes out inside all limits went in so.
+
+    Args:
+        config: Limits.
+        limits: Of the joints, as the connected robot tells them.
+        clearance: Of the plate.
+        wished: [M] [rad]; anything, also what is not finite.
+        now: The arm, and the reference that was sent last.
+    """
+    last = np.array(now.last, dtype=float)
+    if not (np.isfinite(now.q).all() and np.isfinite(now.dq).all() and now.dt_s > 0):
+        return Filtered(last, "stop", ("not finite",))
+    if not abs(now.age_s) <= config.stop_age_s:  # NaN too
+        return Filtered(last, "stop", ("stale",))
+    if not -CLOCK_SLACK_S <= now.age_s <= config.hold_age_s:
+        return Filtered(last, "hold", ("stale",))
+    if np.shape(wished) != np.shape(last) or not np.isfinite(wished).all():
+        return Filtered(last, "hold", ("not finite",))
+    reference, fired = within_soft(config, limits, np.asarray(wished, dtype=float), now)
+    slowed = _slow_plate(config, limits, clearance, reference, now)
+    fired["plate speed"] = (slowed != reference).any(axis=-1)
+    reference, hard = within_hard(config, limits, slowed, now)
+    reference, near = _keep_clear(config, clearance, reference, last)
+    clauses = tuple(clause for clause, changed in {**fired, **hard, **near}.items() if changed)
+    return Filtered(reference, "go", clauses, _beyond(config, limits, clearance, reference, now))
+
+
+def _beyond(
+    config: SafetyConfig, limits: JointLimits, clearance: Clearance, reference: np.ndarray, now: Measured
+) -> tuple[Clause, ...]:
+    """Soft limits that a reference does not keep."""
+    bounds = joint_bounds(config, limits, now.q, now.dq)
+    broken = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]
+    if max(driven_speeds(config, limits, clearance, reference, now)) > config.plate_speed + 1e-9:
+        broken.append("plate speed")
+    return tuple(broken)
+
+
+def driven_speeds(
+    config: SafetyConfig, limits: JointLimits, clearance: Clearance, reference: np.ndarray, now: Measured
+) -> tuple[float, float]:
+    """Speeds of plate and flange that a reference drives them at in the end, K e = D dq [m/s].
+
+    No joint is taken to pass its own limit, which other clauses keep.
+    """
+    per_error = np.asarray(config.stiffness) / np.asarray(config.damping)
+    down, up = limits.speeds_at(now.q)
+    return clearance.speeds(now.q, np.clip(per_error * (reference - now.q), -down, up))
+
+
+def _slow_plate(
+    config: SafetyConfig, limits: JointLimits, clearance: Clearance, reference: np.ndarray, now: Measured
+) -> np.ndarray:
+    """The reference, or one nearer to the arm by which plate and flange stay slow enough."""
+    fastest = max(driven_speeds(config, limits, clearance, reference, now))
+    if fastest <= config.plate_speed:
+        return reference
+    low, high = 0.0, 1.0  # speeds are not proportional to the way where a joint is at its limit
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        speeds = driven_speeds(config, limits, clearance, now.q + middle * (reference - now.q), now)
+        low, high = (middle, high) if max(speeds) <= config.plate_speed else (low, middle)
+    return now.q + low * (reference - now.q)
+
+
+def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -> dict[Clause, float]:
+    """How far the plate is outside its workspace, and too near to table or robot [m]; 0 where it is not."""
+    offset = clearance.plate(reference) - clearance.home_position
+    box = np.maximum(config.workspace_low - offset, offset - config.workspace_high).max()
+    table = config.table_height - clearance.lowest_corner()
+    robot = config.clearance - clearance.to_robot()
+    return {"workspace": max(float(box), 0.0), "keep-out": max(table, robot, 0.0)}
+
+
+def _keep_clear(
+    config: SafetyConfig, clearance: Clearance, reference: np.ndarray, last: np.ndarray
+) -> tuple[np.ndarray, dict[Clause, bool]]:
+    """As far from the last reference to a new one as the plate stays clear.
+
+    An arm that begins outside may come in, and go no further out.
+    """
+    wrong = outside(config, clearance, reference)
+    if not any(wrong.values()):
+        return reference, {}
+    allowed = outside(config, clearance, last)
+
+    def clear(candidate: np.ndarray) -> bool:
+        found = outside(config, clearance, candidate)
+        return all(found[clause] <= allowed[clause] for clause in found)
+
+    if clear(reference):
+        return reference, {}
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if clear(last + middle * (reference - last)) else (low, middle)
+    return last + low * (reference - last), {c: wrong[c] > allowed[c] for c in wrong}
