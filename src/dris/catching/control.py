@@ -50,6 +50,8 @@ class BallEstimate:
     """[3] [m]"""
     velocity: np.ndarray
     """[3] [m/s]"""
+    age_s: float = 0.0
+    """Of the last sight that it rests on [s]."""
 
 
 class BallObserver(Protocol):

@@ -90,11 +90,21 @@ class Kinematics:
         mujoco.mj_jacSite(self._model, self._data, jacobian[:3], jacobian[3:], self._site)
         return jacobian
 
-    def inertial_torque(self, q: np.ndarray, ddq: np.ndarray) -> np.ndarray:
-        """M(q) ddq [M], rotors included [Nm]."""
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        """M(q) [M, M], rotors included [kg m2]."""
+        self._composite_inertia(q)
+        matrix = np.zeros((self._model.nv, self._model.nv))
+        mujoco.mj_fullM(self._model, self._data, matrix)
+        return matrix
+
+    def _composite_inertia(self, q: np.ndarray) -> None:
         self.plate(q)
         mujoco.mj_comPos(self._model, self._data)
         mujoco.mj_crb(self._model, self._data)
+
+    def inertial_torque(self, q: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+        """M(q) ddq [M], rotors included [Nm]."""
+        self._composite_inertia(q)
         torque = np.zeros(self._model.nv)
         mujoco.mj_mulM(self._model, self._data, torque, ddq)
         return torque

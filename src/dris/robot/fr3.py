@@ -1,0 +1,148 @@
+"""An FR3 through franky-control: its C++ thread runs the impedance law at 1 kHz, Python sets references.
+
+Import franky where it is used: it comes with the extra `fr3`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dris.catching.joint_limits import JointLimits
+from dris.core.validation import check_extra
+from dris.robot.arm import ArmError, ArmState, limits_of_urdf
+
+STOP_S = 5.0
+"""A soft stop is waited for so long [s]."""
+
+
+@dataclass(frozen=True)
+class Fr3Config:
+    """How to connect, and what the arm is told before it moves."""
+
+    address: str
+    stiffness: tuple[float, ...]
+    """K [Nm/rad]"""
+    damping: tuple[float, ...]
+    """D [Nm s/rad]"""
+    realtime: bool = True
+    """Whether a real-time kernel is insisted on; a simulated robot needs none."""
+    torque_threshold: float = 80.0
+    """Estimated outer torques at which the robot stops [Nm]: a fast plate seems to push, so more than the
+    usual 20; never raise it to hide a wrong payload [design]."""
+    force_threshold: float = 80.0
+    """The same for forces [N]."""
+    payload_kg: float = 0.0
+    """Plate beyond what the robot's own settings say of its hand,"""
+    payload_in_flange: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """where its centre of mass is [m],"""
+    payload_inertia: tuple[float, ...] = (0.0,) * 9
+    """and its inertia about it, by columns [kg m2]."""
+
+
+class Fr3:
+    """One robot, connected."""
+
+    def __init__(self, config: Fr3Config):
+        """Connect, clear nothing, move nothing.
+
+        Raises:
+            ArmError: It does not answer, speaks another version, or refuses what it is told.
+        """
+        check_extra("franky", "fr3")
+        import franky
+
+        self._franky, self.config = franky, config
+        how = franky.RealtimeConfig.Enforce if config.realtime else franky.RealtimeConfig.Ignore
+        try:
+            self._robot = franky.Robot(config.address, realtime_config=how)
+        except franky.IncompatibleVersionException as error:
+            raise ArmError(
+                f"the robot at {config.address} speaks another version than this libfranka ({error}): "
+                "install the franky-control wheel for its server version, see its README"
+            ) from error
+        except franky.RealtimeException as error:
+            raise ArmError(
+                f"{error}: boot a real-time kernel; only a simulated robot does without"
+            ) from error
+        except franky.Exception as error:
+            raise ArmError(
+                f"no FCI answers at {config.address} ({error}): is the robot on, its joints unlocked, FCI "
+                "activated, and this machine in its network?"
+            ) from error
+        self._motion: Any = None
+        self._error = ""
+        with self._named("the robot refuses its settings"):
+            self._robot.set_collision_behavior(config.torque_threshold, config.force_threshold)
+            if config.payload_kg > 0:
+                self._robot.set_load(
+                    config.payload_kg, list(config.payload_in_flange), list(config.payload_inertia)
+                )
+
+    @contextlib.contextmanager
+    def _named(self, what: str) -> Any:
+        try:
+            yield
+        except self._franky.Exception as error:
+            raise ArmError(f"{what}: {error}") from error
+
+    def limits(self) -> JointLimits:
+        """As the robot's own model tells them."""
+        return limits_of_urdf(str(self._robot.model_urdf))
+
+    def state(self) -> ArmState:
+        """What it measured last; asks the robot why, if a motion has ended by itself."""
+        if self._motion is not None and not self._robot.is_in_control:
+            try:
+                self._robot.join_motion(timeout=0.001)
+                self._error = self._error or "the motion ended"
+            except self._franky.Exception as error:
+                self._error = str(error)
+            self._motion = None
+        found = self._robot.state
+        q, dq = np.array(found.q, dtype=float), np.array(found.dq, dtype=float)
+        return ArmState(found.time.to_sec(), q, dq, self._motion is not None, self._error)
+
+    def begin(self, reference: np.ndarray) -> None:
+        """Start impedance control."""
+        if self._robot.has_errors:
+            raise ArmError("the robot is in an error: recover first")
+        motion = self._franky.JointImpedanceTrackingMotion(
+            stiffness=self.config.stiffness, damping=self.config.damping
+        )
+        motion.set_reference(self._franky.JointReference(q=reference))
+        with self._named("the robot does not begin to move"):
+            # Without the default low-pass at 100 Hz, which the law was not identified with.
+            self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
+        self._motion, self._error = motion, ""
+
+    def exchange(self, reference: np.ndarray) -> ArmState:
+        """Set the reference; what a stopped arm is told is not kept for later."""
+        state = self.state()
+        if self._motion is not None:
+            self._motion.set_reference(self._franky.JointReference(q=reference))
+        return state
+
+    def stop(self) -> None:
+        """Brake by the torque controller, and wait until the arm rests."""
+        if self._motion is None:
+            return
+        self._motion = None
+        with self._named("while stopping"):
+            self._robot.move(self._franky.TorqueStopMotion(), asynchronous=True)
+            self._robot.join_motion(timeout=STOP_S)
+
+    def recover(self) -> bool:
+        """Clear a reflex; a pressed stop stays until a person releases it."""
+        try:
+            return bool(self._robot.recover_from_errors())
+        except self._franky.Exception:
+            return False
+
+    def close(self) -> None:
+        """Stop if it still moves."""
+        with contextlib.suppress(ArmError):
+            self.stop()

@@ -1,0 +1,287 @@
+"""A session on one robot: connect, home, arm, catch, return, and stop when anything is wrong.
+
+    disconnected -> connected -> homed -> armed -> approaching -> catching -> returning -> homed
+                                             any -> hold (goes on by itself), stopped, fault (need a person)
+
+Once a tick: read the arm, let the catch loop or the way home ask for joints, shape that by the governed law,
+pass it through the safety filter, send it, log it. The clock is handed in: a robot's, a twin's, a test's.
+Nothing moves outside homing, armed, approaching, catching and returning; after a stop nothing moves until
+somebody calls `connect` again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import numpy as np
+from ruckig import InputParameter, Result, Ruckig, Trajectory
+
+from dris.catching.approach import Approach
+from dris.catching.control import Act, BallEstimate, BallObserver, Controller
+from dris.catching.joint_limits import JointLimits
+from dris.catching.kinematics import Kinematics
+from dris.catching.law import LawConfig
+from dris.catching.loop import CatchLoop
+from dris.catching.settings import CatchingConfig
+from dris.robot.arm import Arm, ArmError, ArmState
+from dris.robot.clearance import Clearance
+from dris.robot.log import Log, Tick
+from dris.robot.safety import TAU_MAX, Measured, SafetyConfig, filter_reference
+from dris.robot.shaping import Shaper
+
+State = Literal[
+    "disconnected",
+    "connected",
+    "homing",
+    "homed",
+    "armed",
+    "approaching",
+    "catching",
+    "hold",
+    "returning",
+    "stopped",
+    "fault",
+]
+MOVING: frozenset[State] = frozenset({"homing", "armed", "approaching", "catching", "hold", "returning"})
+HOME_SHARE = 0.15
+"""Of the joints' speeds on the way home [design]."""
+HOME_ACCELERATION, HOME_JERK = 1.0, 5.0
+"""[rad/s2], [rad/s3]; FCI's motion generators may have 10 and 5000 [design]."""
+AT_HOME_RAD = 0.03
+"""As near counts as home: soft gains leave some milliradians to friction [rad] [design]."""
+LONGEST_HOLD_S = 1.0
+"""A hold that lasts longer becomes a stop [s] [design]."""
+MOST_RECOVERIES = 3
+
+
+class Watched(Protocol):
+    """An observer that knows when it is wrong: `dris.perception.monitor` says fine, hold or stop."""
+
+    @property
+    def trust(self) -> tuple[str, str]:
+        """fine, hold or stop; and why."""
+
+
+class _Wish:
+    """The robot as the catch loop knows it: what it asks for is kept, not sent."""
+
+    def __init__(self, clock: Callable[[], float], q: np.ndarray):
+        self._clock, self.q, self.wished = clock, q, q
+
+    @property
+    def time_s(self) -> float:
+        return self._clock()
+
+    def joints(self) -> np.ndarray:
+        return self.q
+
+    def set_reference(self, q: np.ndarray) -> None:
+        self.wished = np.asarray(q, dtype=float)
+
+
+class Session:
+    """One policy on one arm."""
+
+    def __init__(
+        self,
+        arm: Arm,
+        observer: BallObserver,
+        act: Act,
+        config: CatchingConfig,
+        law: LawConfig,
+        clock: Callable[[], float],
+        log: Log | None = None,
+        safety: SafetyConfig | None = None,
+        begins_when_seen: bool = False,
+    ):
+        """Get ready; nothing is sent.
+
+        Args:
+            arm: The robot.
+            observer: Tells where the ball is.
+            act: The policy, `dris.robot.runtime.Runtime.act_one` for instance.
+            config: What its actions mean.
+            law: The governed law; its gains are the arm's.
+            clock: Time of robot and sights [s].
+            log: Of every tick.
+            safety: Limits of the filter; by default those of the law's gains.
+            begins_when_seen: Whether the policy takes over as soon as a ball is seen, as for one that lies
+                on the plate; otherwise the arm approaches first.
+        """
+        self.arm, self.observer, self.clock = arm, observer, clock
+        self._act, self._config, self._law, self._log = act, config, law, log or Log()
+        self._begins_when_seen = begins_when_seen
+        self.safety = safety or SafetyConfig(law.stiffness, law.damping)
+        self._kinematics = Kinematics(config.home, config.mount)
+        self._clearance = Clearance(self._kinematics.home, config.mount)
+        self._limits: JointLimits = self._kinematics.limits
+        self.state: State = "disconnected"
+        self.reason = ""
+        """Why it is in this state, where that needs saying."""
+        self.clauses: Counter[str] = Counter()
+        """Ticks in which each clause of the filter changed something."""
+        self.beyond: Counter[str] = Counter()
+        self.changes: list[tuple[float, State, str]] = []
+        self.recoveries = 0
+        self.loop: CatchLoop | None = None
+        self._last_s = -np.inf
+        self._hold_since_s = 0.0
+
+    # What a person asks for.
+
+    def connect(self) -> None:
+        """Read the arm and its limits; nothing moves.
+
+        Raises:
+            ArmError: It does not answer, or is in an error that does not clear.
+        """
+        state = self.arm.state()
+        if state.error:
+            if self.recoveries >= MOST_RECOVERIES or not self.arm.recover():
+                self._go("fault", state.error)
+                raise ArmError(f"the robot is in an error: {state.error}; clear it at the robot")
+            self.recoveries += 1
+        self._limits = self.arm.limits()
+        self._go("connected", "")
+
+    def start(self) -> None:
+        """Begin to obey references where the arm is, and go home slowly."""
+        self._expect("connected")
+        q = self.arm.state().q
+        low, high = self._limits.low + 1e-3, self._limits.high - 1e-3
+        if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
+            raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
+        self.arm.begin(q)
+        self._sent = q.copy()
+        self._shaper = Shaper(self._law, self._kinematics, np.array(TAU_MAX))
+        self._last_s = self.clock()
+        self._plan_home("homing", q)
+
+    def arm_now(self) -> None:
+        """Wait for a ball from now on."""
+        self._expect("homed")
+        wish = self._wish = _Wish(self.clock, self.arm.state().q)
+        controller = Controller(self._act, self._config)
+        approach = None if self._begins_when_seen else Approach(self._config, self._kinematics)
+        if approach is not None:
+            approach.start(self._kinematics.home, self.clock())
+        wish.wished = self._kinematics.home.copy()
+        self.loop = CatchLoop(wish, self.observer, controller, approach, on_step=self._saw)
+        self._go("armed", "")
+
+    def go_home(self) -> None:
+        """Give up the catch and return."""
+        if self.state in MOVING:
+            self._plan_home("returning", self._sent)
+
+    def stop(self, reason: str, state: State = "stopped") -> None:
+        """Stop softly, whatever is going on; nothing moves after this."""
+        try:
+            if self.state not in ("disconnected", "stopped", "fault"):
+                self.arm.stop()
+        except ArmError as error:
+            reason = f"{reason}; {error}"
+        self._go(state, reason)
+        self._log.close()
+
+    # What happens every tick.
+
+    def tick(self) -> None:
+        """Read, wish, filter, send, log."""
+        if self.state not in MOVING and self.state != "homed":
+            return
+        now_s = self.clock()
+        try:
+            measured = self.arm.exchange(self._sent)
+        except (ArmError, ValueError) as error:
+            return self.stop(str(error), "fault")
+        if measured.error or not measured.moving:
+            return self.stop(measured.error or "the arm no longer obeys", "fault")
+        level, why = getattr(self.observer, "trust", ("fine", ""))
+        if level == "stop" and self.state != "homing":
+            return self.stop(f"the eyes: {why}")
+        self._seen: BallEstimate | None = None
+        try:
+            wished = self._wished(now_s, measured)
+        except ValueError as error:  # an action that is not finite
+            return self.stop(str(error), "fault")
+        self._send(now_s, measured, wished)
+
+    def _wished(self, now_s: float, measured: ArmState) -> np.ndarray:
+        """Joints that approach, policy or the way home ask for; changes the state as they say."""
+        if self.state in ("homing", "returning"):
+            return self._on_the_way_home(now_s, measured)
+        if self.state == "homed" or self.loop is None:
+            return self._kinematics.home
+        self._wish.q = measured.q
+        self.loop.tick()
+        if self.loop.began_s is not None:
+            self._go("catching", "")
+        elif self.loop.approach is not None:
+            going = self.loop.approach.outcome in ("going", "late")
+            self._go("approaching" if going else "armed", "")
+        return self._wish.wished
+
+    def _send(self, now_s: float, measured: ArmState, wished: np.ndarray) -> None:
+        shaped = self._shaper.reference(measured.q, measured.dq, wished)
+        age_s = 0.0 if self._seen is None else self._seen.age_s
+        dt_s = now_s - self._last_s
+        if dt_s <= 0:  # the same millisecond of the robot again
+            return
+        now = Measured(measured.q, measured.dq, self._sent, dt_s, age_s)
+        safe = filter_reference(self.safety, self._limits, self._clearance, shaped, now)
+        self.clauses.update(safe.clauses)
+        self.beyond.update(safe.beyond)
+        self._last_s, self._sent = now_s, safe.reference
+        seen = self._seen
+        decision = self.loop.decisions[-1] if self.loop is not None and self.loop.decisions else None
+        acted = decision is not None and decision.time_s == now_s
+        self._log.add(
+            Tick(
+                now_s, self.state, measured.q.tolist(), measured.dq.tolist(), wished.tolist(),
+                safe.reference.tolist(), list(safe.clauses),
+                None if seen is None else [*seen.position.tolist(), *seen.velocity.tolist()], age_s,
+                decision.action.tolist() if acted and decision is not None else None,
+            )
+        )  # fmt: skip
+        if safe.verdict == "stop":
+            self.stop(f"the filter: {', '.join(safe.clauses)}")
+
+    def _saw(self, seen: BallEstimate | None) -> None:
+        self._seen = seen
+
+    def _on_the_way_home(self, now_s: float, measured: ArmState) -> np.ndarray:
+        elapsed_s = now_s - self._since_s
+        if elapsed_s < self._trajectory.duration:
+            return np.array(self._trajectory.at_time(max(elapsed_s, 0.0))[0])
+        home = self._kinematics.home
+        if np.abs(measured.q - home).max() < AT_HOME_RAD and np.abs(measured.dq).max() < 0.02:
+            self.loop = None
+            self._go("homed", "")
+        elif elapsed_s > self._trajectory.duration + 5.0:
+            off = float(np.abs(measured.q - home).max())
+            self.stop(f"the arm does not reach its home: {off:.3f} rad away; is something in its way?")
+        return home
+
+    def _plan_home(self, state: State, q: np.ndarray) -> None:
+        plan, joints = InputParameter(len(q)), len(q)
+        plan.current_position, plan.target_position = list(q), list(self._kinematics.home)
+        plan.max_velocity = list(HOME_SHARE * np.asarray(self._limits.speed))
+        plan.max_acceleration, plan.max_jerk = [HOME_ACCELERATION] * joints, [HOME_JERK] * joints
+        self._trajectory = Trajectory(joints)
+        result = Ruckig(joints).calculate(plan, self._trajectory)
+        if result not in (Result.Working, Result.Finished):
+            raise ArmError(f"there is no way home from {np.round(q, 3).tolist()}: {result}")
+        self._since_s = self.clock()
+        self._go(state, "")
+
+    def _expect(self, state: State) -> None:
+        if self.state != state:
+            raise ArmError(f"the session is {self.state}, not {state}")
+
+    def _go(self, state: State, reason: str) -> None:
+        if state != self.state:
+            self.changes.append((self.clock(), state, reason))
+            self.state, self.reason = state, reason
