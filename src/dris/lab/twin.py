@@ -20,8 +20,9 @@ from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.lab.forces import Forces
 from dris.lab.launch import Launch, Scene, Start
-from dris.lab.model import JOINTS, PLATE_HALF, LabConfig, RampShape, build
+from dris.lab.model import JOINTS, LabConfig, RampShape, build
 from dris.lab.objects import CatchObject
+from dris.lab.state import State
 
 TICK_S = 0.001
 """The robot's control cycle [s]."""
@@ -95,34 +96,6 @@ class TwinConfig:
         steps = TICK_S / self.lab.timestep
         if abs(steps - round(steps)) > 1e-9:
             raise ValueError(f"timestep {self.lab.timestep} does not divide the tick of {TICK_S} s")
-
-
-@dataclass(frozen=True)
-class State:
-    """What is true now; base frame, SI units."""
-
-    time_s: float
-    q: np.ndarray
-    dq: np.ndarray
-    torque: np.ndarray
-    """[7] of the last tick, gravity included."""
-    thing_position: np.ndarray
-    thing_velocity: np.ndarray
-    thing_spin: np.ndarray
-    plate_position: np.ndarray
-    """Centre of the top face."""
-    plate_rotation: np.ndarray
-    """[3, 3], columns are the plate's axes; the last is its normal."""
-
-    def on_plate(self, reach: float, gap: float = 0.01) -> bool:
-        """Whether the thing is over the square plate and no further than `gap` from lying on it.
-
-        Args:
-            reach: Distance of its centre from the plate when it lies there, at most [m].
-            gap: [m], as the training's success has it.
-        """
-        local = self.plate_rotation.T @ (self.thing_position - self.plate_position)
-        return bool(np.abs(local[:2]).max() <= PLATE_HALF and 0 < local[2] < reach + gap)
 
 
 class Twin:
@@ -230,14 +203,27 @@ class Twin:
         """Let `ticks` milliseconds pass."""
         self._check_started()
         for _ in range(ticks):
-            self._tick()
+            self._begin_tick()
+            self._end_tick(self._law(), self._largest_change)
 
-    def _tick(self) -> None:
-        model, data = self.model, self.data
+    def advance_with_torque(self, torque: np.ndarray) -> None:
+        """Let a millisecond pass under torques [7] from outside, gravity included, instead of the law's.
+
+        They are cut to the joints' torque limits; how fast they may change is for others to judge.
+        """
+        self._check_started()
+        self._begin_tick()
+        self._end_tick(torque, np.inf)
+
+    def _begin_tick(self) -> None:
+        self.forces.apply(self.data)
+        mujoco.mj_step1(self.model, self.data)  # C + g at the present state
+
+    def _law(self) -> np.ndarray:
+        """Torques [7] that the paper's law asks for in this tick."""
+        data = self.data
         while self._pending and self._pending[0][0] <= self.ticks:
             self._reference = self._pending.popleft()[1]
-        self.forces.apply(data)
-        mujoco.mj_step1(model, data)  # C + g at the present state
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
         speed = dq + self._to_come() if self.config.brakes_in_time else dq
         share = self.config.joint_speed
@@ -251,9 +237,15 @@ class Twin:
             governed = self._govern(wished, data.qfrc_bias[:JOINTS])
             self.governed_ticks += bool((governed != wished).any())
             wished = governed
+        return wished
+
+    def _end_tick(self, wished: np.ndarray, largest_change: float) -> None:
+        """Cut torques to their limits and to a change within the tick, and let it pass."""
+        model, data = self.model, self.data
+        q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
         np.maximum(self.largest_torque, np.abs(wished), out=self.largest_torque)
         np.maximum(self.largest_rate, np.abs(wished - self.torque) / TICK_S, out=self.largest_rate)
-        change = np.clip(wished - self.torque, -self._largest_change, self._largest_change)
+        change = np.clip(wished - self.torque, -largest_change, largest_change)
         torque = np.clip(self.torque + change, -self._torque_limit, self._torque_limit)
         self.limited_ticks += bool((np.abs(torque - wished) > 1e-9).any())
         self.torque = torque
