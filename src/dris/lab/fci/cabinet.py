@@ -35,6 +35,8 @@ MOST_LOST = 20
 """So many states in a row without a command stop a motion."""
 RATE_WINDOW = 100
 """Milliseconds that the success rate of commands is told over."""
+STANDING = 0.01
+"""No joint is faster [rad/s] [assumed]."""
 START_MS = 1000
 """So long a started motion may wait for its first command [assumed]."""
 
@@ -78,7 +80,9 @@ class Cabinet:
         self.reflexes: list[tuple[str, ...]] = []
         """All so far."""
         self.recoveries = 0
+        self._recovery: Request | None = None
         self._tell = tell
+        self._apply_settings()
         self._urdf = arm_urdf(plant.model, plant.limits, FLANGE).encode()
 
     @property
@@ -96,7 +100,7 @@ class Cabinet:
         if request.command == Command.MOVE:
             return response(request, self._start(request))
         if request.command == Command.AUTOMATIC_ERROR_RECOVERY:
-            return response(request, self._recover())
+            return self._recover(request)
         if request.command == Command.STOP_MOVE:
             ended = self.end(MoveStatus.PREEMPTED) if self.motion else b""
             return response(request, 0) + ended
@@ -123,20 +127,29 @@ class Cabinet:
         self._tell(f"motion: {self.motion.controller.name.lower()}, {self.motion.generator.name.lower()}")
         return MoveStatus.STARTED
 
-    def _recover(self) -> RecoveryStatus:
-        if self.mode == Mode.USER_STOPPED:
-            return RecoveryStatus.EMERGENCY_ABORTED
-        if self.motion is not None:
-            return RecoveryStatus.NOT_POSSIBLE
+    def _recover(self, request: Request) -> bytes:
+        """Begin to recover; the answer may come later, when the arm stands still."""
         joints, q = self.plant.limits.joints, self.plant.q
+        if self.mode == Mode.USER_STOPPED:
+            return response(request, RecoveryStatus.EMERGENCY_ABORTED)
+        if self.motion is not None:
+            return response(request, RecoveryStatus.NOT_POSSIBLE)
         if (q < joints.low).any() or (q > joints.high).any():
             self._tell("recovery refused: a joint is outside its range and must be led back by hand")
-            return RecoveryStatus.MANUAL_RECOVERY_REQUIRED
+            return response(request, RecoveryStatus.MANUAL_RECOVERY_REQUIRED)
+        self._recovery, self.mode = request, Mode.RECOVERY
+        return self._recovered()
+
+    def _recovered(self) -> bytes:
+        """End a recovery if the arm stands still."""
+        if self._recovery is None or np.abs(self.plant.dq).max() > STANDING:
+            return b""
+        request, self._recovery = self._recovery, None
         if self.errors:
             self.recoveries += 1
             self._tell(f"recovered from {', '.join(self.errors)}")
         self.mode, self.errors = Mode.IDLE, ()
-        return RecoveryStatus.SUCCESS
+        return response(request, RecoveryStatus.SUCCESS)
 
     def _set(self, request: Request) -> SetStatus:
         if self.motion is not None:
@@ -146,9 +159,13 @@ class Cabinet:
         except Refused as error:
             self._tell(f"{request.command.name.lower()} refused: {error}")
             return SetStatus.INVALID_ARGUMENT
-        self.plant.stiffness = self.settings.joint_stiffness
-        self.plant.load_mass, self.plant.load_centre = self.settings.load_mass, self.settings.load_centre
+        self._apply_settings()
         return SetStatus.SUCCESS
+
+    def _apply_settings(self) -> None:
+        plant, settings = self.plant, self.settings
+        plant.stiffness, plant.force_point = settings.joint_stiffness, settings.flange_to_stiffness()[:3, 3]
+        plant.load_mass, plant.load_centre = settings.load_mass, settings.load_centre
 
     # Ends of a motion
 
@@ -178,7 +195,9 @@ class Cabinet:
         self._tell("user stop pressed" if pressed else "user stop released")
         if pressed:
             self.mode = Mode.USER_STOPPED
-            return self.end(MoveStatus.EMERGENCY_ABORTED)
+            recovery, self._recovery = self._recovery, None
+            aborted = response(recovery, RecoveryStatus.EMERGENCY_ABORTED) if recovery else b""
+            return aborted + self.end(MoveStatus.EMERGENCY_ABORTED)
         self.mode = Mode.REFLEX if self.errors else Mode.IDLE
         return b""
 
@@ -189,9 +208,8 @@ class Cabinet:
         ended = self._obey(command) if self.motion else b""
         if self.motion is None:
             self.plant.advance_held()
-            return ended
-        moment = self.plant.moment()
-        errors = limits.motion_errors(moment, self.plant.limits, self.settings.thresholds)
+            return ended + self._recovered()
+        errors = limits.motion_errors(self.plant.moment, self.plant.limits, self.settings.thresholds)
         return self.reflex(errors) if errors else b""
 
     def _obey(self, command: np.ndarray | None) -> bytes:

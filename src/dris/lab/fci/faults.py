@@ -32,24 +32,25 @@ class Faults:
     reordered_commands: float = 0.0
     """Arrive after the next one."""
     late_ms: int = 3
+    """How late a late datagram is."""
     deaf_at_ms: int | None = None
-    """From then on no command arrives,"""
+    """When commands stop arriving."""
     deaf_ms: int | None = None
-    """for so long; None: for ever."""
+    """For how long; None: for ever."""
     silent_at_ms: int | None = None
-    """From then on the robot sends no state,"""
+    """When the robot stops sending states."""
     silent_ms: int | None = None
-    """for so long; None: for ever."""
+    """For how long; None: for ever."""
     garbage_at_ms: int | None = None
-    """A datagram that is no state goes out."""
+    """When a datagram that is no state goes out."""
     close_at_ms: int | None = None
-    """The robot closes the connection."""
+    """When the robot closes the connection."""
     user_stop_at_ms: int | None = None
-    """Somebody presses the user stop,"""
+    """When somebody presses the user stop."""
     user_stop_ms: int | None = None
-    """and lets it go after so long; None: never."""
+    """How long it stays pressed; None: for ever."""
     version: int | None = None
-    """What the server says it is, instead of what it is."""
+    """What the server says its version is; None: the truth."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -62,7 +63,9 @@ class Faults:
         for way in ("states", "commands"):
             total = sum(getattr(self, f"{kind}_{way}") for kind in _KINDS)
             if total > 1:
-                raise ValueError(f"the shares of {way} add up to {total:.3g}; a datagram has one fault at most")
+                raise ValueError(
+                    f"the shares of {way} add up to {total:.3g}; a datagram has one fault at most"
+                )
 
 
 class Line:

@@ -26,10 +26,11 @@ STIFFNESS = (3000.0, 3000.0, 3000.0, 2500.0, 2500.0, 2000.0, 2000.0)
 DAMPING_RATIO = 0.7
 """Of the own controller, for each joint by itself [design]."""
 BRAKING = 10.0
-"""At least so fast the own controller slows joints down [rad/s2] [assumed]; faster where the speed limits near
-the end of a range count on it."""
+"""At least so fast the own controller slows joints down [rad/s2] [assumed]; faster where the speed limits
+near the end of a range count on it."""
 OUTER_FILTER_S = 0.016
 """Time constant of the estimate of outer torques [s] [assumed: 10 Hz]."""
+_SINGULAR = 1e-4 * np.eye(6)
 
 
 class Plant:
@@ -51,6 +52,8 @@ class Plant:
         """That the robot was told of [kg], and"""
         self.load_centre = np.zeros(3)
         """its centre, flange frame [m]."""
+        self.force_point = np.zeros(3)
+        """Where outer forces are told, flange frame [m]."""
         self._outer = np.zeros(JOINTS)
         self.torque = twin.torque.copy()
         """[7] of the last millisecond, gravity included [Nm]."""
@@ -112,6 +115,7 @@ class Plant:
     def _look(self) -> None:
         """Ask the known arm about the present state."""
         model, data = self.model, self._data
+        self._moment: Moment | None = None
         self.q = self.twin.data.qpos[:JOINTS].copy()
         self.dq = self.twin.data.qvel[:JOINTS].copy()
         data.qpos[:], data.qvel[:] = self.q, 0.0
@@ -148,18 +152,16 @@ class Plant:
         pose[:3, 3] = data.xpos[self._link7] + pose[:3, :3] @ FLANGE
         return pose
 
-    def moment(self, flange_to_end: np.ndarray | None = None) -> Moment:
-        """What the robot measures now.
-
-        Args:
-            flange_to_end: [3] from the flange to where outer forces are told, flange frame [m].
-        """
-        jacobian = self._jacobian(FLANGE)
-        at_end = jacobian if flange_to_end is None else self._jacobian(FLANGE + flange_to_end)
-        # Least squares, damped where the arm is singular: f = (J J^T + e I)^-1 J tau.
-        force = np.linalg.solve(at_end @ at_end.T + 1e-4 * np.eye(6), at_end @ self._outer)
-        speed = float(np.linalg.norm(jacobian[:3] @ self.dq))
-        return Moment(self.q, self.dq, self.torque, speed, self._outer.copy(), force)
+    @property
+    def moment(self) -> Moment:
+        """What the robot measures now."""
+        if self._moment is None:
+            at_flange, at_end = self._jacobian(FLANGE), self._jacobian(FLANGE + self.force_point)
+            # Least squares, damped where the arm is singular: f = (J J^T + e I)^-1 J tau.
+            force = np.linalg.solve(at_end @ at_end.T + _SINGULAR, at_end @ self._outer)
+            speed = float(np.linalg.norm(at_flange[:3] @ self.dq))
+            self._moment = Moment(self.q, self.dq, self.torque, speed, self._outer.copy(), force)
+        return self._moment
 
     def end_effector(self) -> tuple[float, np.ndarray, np.ndarray]:
         """Mass [kg], centre [3] and inertia [3, 3] about it of hand and plate, in the flange's axes."""

@@ -9,18 +9,16 @@ give up.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import select
 import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from dris.lab.fci.cabinet import Cabinet
-from dris.lab.fci.faults import Faults, Line, within
+from dris.lab.fci.cabinet import STANDING, Cabinet
+from dris.lab.fci.faults import Line, within
 from dris.lab.fci.plant import Plant
 from dris.lab.fci.protocol import (
     PORT,
@@ -34,59 +32,14 @@ from dris.lab.fci.protocol import (
     decode_command,
     take_request,
 )
+from dris.lab.fci.server_config import Counts, ServerConfig
 from dris.lab.fci.state_message import StateMessage
 from dris.lab.twin import TICK_S
 
 LARGEST_DATAGRAM = 2048
+LONGEST_REST_S = 0.1
 GARBAGE = b"\xff" * 99
 """What the fault of that name sends."""
-
-
-@dataclass(frozen=True)
-class ServerConfig:
-    """How it serves."""
-
-    address: str = "127.0.0.1"
-    """To listen on; loopback only. Clients know no other port than 1337, so a second robot takes another
-    address, 127.0.0.2 for instance."""
-    pace: float = 1.0
-    """Robot seconds per second at most while a motion runs; `inf` is as fast as it goes. Otherwise 1."""
-    patience_s: float = 0.1
-    """How long a command is waited for before it counts as lost [s]. 20 in a row stop the motion."""
-    faults: Faults = field(default_factory=Faults)
-
-    def __post_init__(self) -> None:
-        """Refuse addresses that others could reach, and paces that stand still."""
-        try:
-            loopback = ipaddress.IPv4Address(self.address).is_loopback
-        except ValueError:
-            loopback = False
-        if not loopback:
-            raise ValueError(
-                f"address must be a loopback address, 127.0.0.1 for instance, got '{self.address}': "
-                "the server trusts whoever connects"
-            )
-        if not self.pace > 0:
-            raise ValueError(f"pace must be positive, got {self.pace}")
-        if not 0 < self.patience_s <= 10:
-            raise ValueError(f"patience_s must lie in (0, 10] s, got {self.patience_s}")
-
-
-@dataclass
-class Counts:
-    """What the server saw."""
-
-    ticks: int = 0
-    commands: int = 0
-    """That were obeyed."""
-    missed: int = 0
-    """States of a motion without a command."""
-    stale: int = 0
-    """Commands to another state than the last."""
-    malformed: int = 0
-    """Datagrams that are no command, and connections closed for bytes that are no request."""
-    refused: int = 0
-    """Clients that came while another was there."""
 
 
 class Server:
@@ -123,7 +76,7 @@ class Server:
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._client: socket.socket | None = None
-        self._received = bytearray()
+        self._host, self._received = "", bytearray()
         self._state_address: tuple[str, int] | None = None
         self._due_s = time.perf_counter()
         try:
@@ -152,9 +105,13 @@ class Server:
         self._udp.close()
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Serve until told to stop."""
+        """Serve until told to stop. While nobody is connected and the arm stands, robot time stands, too."""
         while not until():
-            self.step()
+            if self._client is None and np.abs(self.cabinet.plant.dq).max() < STANDING:
+                select.select([self._listener], [], [], LONGEST_REST_S)
+                self._accept()
+            else:
+                self.step()
 
     def step(self) -> None:
         """One millisecond of robot time."""
@@ -187,7 +144,7 @@ class Server:
             return
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._client, self._received, self._state_address = client, bytearray(), None
+        self._client, self._host, self._received, self._state_address = client, address[0], bytearray(), None
         self._tell(f"client {address[0]}:{address[1]} came")
 
     def _drop(self, why: str) -> None:
@@ -201,23 +158,23 @@ class Server:
             self._tell(f"client left: {why}")
 
     def _answer_requests(self) -> None:
-        if self._client is None:
-            return
-        try:
-            received = self._client.recv(65536)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            return self._drop(error.strerror or "connection lost")
-        if not received:
-            return self._drop("connection closed")
-        self._received += received
-        try:
-            while self._client is not None and (request := take_request(self._received)) is not None:
-                self._answer(request)
-        except ProtocolError as error:
-            self.counts.malformed += 1
-            self._drop(f"no request: {error}")
+        """Answer what has come; a client that has gone is dropped."""
+        while self._client is not None:
+            try:
+                received = self._client.recv(65536)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                return self._drop(error.strerror or "connection lost")
+            if not received:
+                return self._drop("connection closed")
+            self._received += received
+            try:
+                while self._client is not None and (request := take_request(self._received)) is not None:
+                    self._answer(request)
+            except ProtocolError as error:
+                self.counts.malformed += 1
+                self._drop(f"no request: {error}")
 
     def _answer(self, request: Request) -> None:
         if request.command == Command.CONNECT:
@@ -228,12 +185,13 @@ class Server:
             self._send(self.cabinet.answer(request))
 
     def _connect(self, request: Request) -> bytes:
-        assert self._client is not None
         version = self.config.faults.version or VERSION
         if request.body["version"] != version:
             self._tell(f"client of version {request.body['version']} refused: the server's is {version}")
             return connect_response(request, ConnectStatus.INCOMPATIBLE_VERSION, version)
-        self._state_address = (self._client.getpeername()[0], int(request.body["udp_port"]))
+        if request.body["udp_port"] == 0:
+            raise ProtocolError("CONNECT names the client's UDP port, 1 to 65535, got 0")
+        self._state_address = (self._host, int(request.body["udp_port"]))
         return connect_response(request, ConnectStatus.SUCCESS, version)
 
     def _send(self, answers: bytes) -> None:
@@ -263,8 +221,13 @@ class Server:
             return False
         arriving = [state] if now is None else self._states.carry(state)
         for datagram in arriving:
-            self._udp.sendto(datagram, self._state_address)
+            self._send_datagram(datagram)
         return state in arriving
+
+    def _send_datagram(self, datagram: bytes) -> None:
+        if self._state_address is not None:
+            with contextlib.suppress(OSError):  # whatever becomes of a datagram, it is a lost one
+                self._udp.sendto(datagram, self._state_address)
 
     def _await_command(self, sent: bool) -> np.ndarray | None:
         """The command to the state that was just sent, if it comes in time."""
@@ -295,9 +258,9 @@ class Server:
         end = time.perf_counter() + patience
         while self.cabinet.motion is not None and self._client is not None:
             left = end - time.perf_counter()
-            ready, _, _ = select.select([self._udp, self._client], [], [], max(left, 0.0))
-            if not ready:
+            if left <= 0:
                 return None
+            ready, _, _ = select.select([self._udp, self._client], [], [], left)
             if self._client in ready:
                 self._answer_requests()
             if self._udp in ready and (datagram := self._datagram()) is not None:
@@ -309,7 +272,7 @@ class Server:
         try:
             datagram, sender = self._udp.recvfrom(LARGEST_DATAGRAM)
             command = decode_command(datagram)
-        except (BlockingIOError, ConnectionRefusedError):
+        except OSError:
             return None
         except ProtocolError:
             self.counts.malformed += 1
@@ -329,8 +292,8 @@ class Server:
         if faults.user_stop_at_ms is not None:
             pressed = within(now, faults.user_stop_at_ms, faults.user_stop_ms)
             self._send(self.cabinet.user_stop(pressed))
-        if self._once("garbage", faults.garbage_at_ms) and self._state_address is not None:
-            self._udp.sendto(GARBAGE, self._state_address)
+        if self._once("garbage", faults.garbage_at_ms):
+            self._send_datagram(GARBAGE)
         if self._once("close", faults.close_at_ms):
             self._drop("fault: the server closes the connection")
 

@@ -51,6 +51,14 @@ class Settings:
     load_centre: np.ndarray = field(default_factory=lambda: np.zeros(3))
     load_inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
 
+    def flange_to_end(self) -> np.ndarray:
+        """F_T_EE [4, 4]."""
+        return hand_pose() @ self.end_effector
+
+    def flange_to_stiffness(self) -> np.ndarray:
+        """[4, 4] of the stiffness frame K, in which outer forces are told, in the flange frame."""
+        return self.flange_to_end() @ self.stiffness_frame
+
     def changed(self, request: Request) -> Settings:
         """With what a request sets.
 
@@ -84,9 +92,7 @@ class Settings:
             raise Refused(f"a load has 0 to {MOST_LOAD:g} kg, got {mass:g}")
         if not np.allclose(inertia, inertia.T, atol=1e-9) or np.linalg.eigvalsh(inertia).min() < -1e-9:
             raise Refused(f"an inertia is symmetric and not negative, got {inertia.tolist()}")
-        return replace(
-            self, load_mass=mass, load_centre=body["centre"].copy(), load_inertia=inertia
-        )
+        return replace(self, load_mass=mass, load_centre=body["centre"].copy(), load_inertia=inertia)
 
 
 def _thresholds(body: np.ndarray) -> Thresholds:

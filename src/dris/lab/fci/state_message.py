@@ -41,15 +41,17 @@ class StateMessage:
         record["tau_J"], record["dtau_J"] = plant.torque, (plant.torque - self._torque) / TICK_S
         self._torque = plant.torque
         record["tau_J_d"] = motion.torque if motion else 0.0
-        pose = (plant.flange_pose() @ self._flange_to_end).T.ravel()
+        flange = plant.flange_pose()
+        pose = (flange @ self._flange_to_end).T.ravel()
         record["O_T_EE"] = record["O_T_EE_d"] = record["O_T_EE_c"] = pose
         record["elbow"] = record["elbow_d"] = record["elbow_c"] = (
             plant.q[2],
             1.0 if plant.q[3] >= ELBOW_STRETCHED else -1.0,
         )
-        moment = plant.moment()
-        record["tau_ext_hat_filtered"] = moment.outer_torque
-        record["O_F_ext_hat_K"] = moment.outer_force
+        moment = plant.moment
+        record["tau_ext_hat_filtered"], record["O_F_ext_hat_K"] = moment.outer_torque, moment.outer_force
+        turn = flange[:3, :3] @ self._flange_to_stiffness
+        record["K_F_ext_hat_K"] = (moment.outer_force.reshape(2, 3) @ turn).ravel()
         record["robot_mode"] = cabinet.mode
         record["motion_generator_mode"] = motion.generator if motion else Generator.IDLE
         record["controller_mode"] = motion.controller if motion else Controller.OTHER
@@ -62,7 +64,8 @@ class StateMessage:
 
     def _write_settings(self, settings: Settings) -> None:
         record = self._record
-        self._settings, self._flange_to_end = settings, hand_pose() @ settings.end_effector
+        self._settings, self._flange_to_end = settings, settings.flange_to_end()
+        self._flange_to_stiffness = settings.flange_to_stiffness()[:3, :3]
         record["F_T_EE"] = self._flange_to_end.T.ravel()
         record["NE_T_EE"], record["EE_T_K"] = (
             settings.end_effector.T.ravel(),

@@ -53,9 +53,7 @@ def arm_urdf(model: mujoco.MjModel, limits: Limits, flange: np.ndarray) -> str:
     return ElementTree.tostring(robot, encoding="unicode")
 
 
-def _joint(
-    robot: ElementTree.Element, name: str, kind: str, parent: str, child: str
-) -> ElementTree.Element:
+def _joint(robot: ElementTree.Element, name: str, kind: str, parent: str, child: str) -> ElementTree.Element:
     joint = ElementTree.SubElement(robot, "joint", name=name, type=kind)
     ElementTree.SubElement(joint, "parent", link=parent)
     ElementTree.SubElement(joint, "child", link=child)
