@@ -244,7 +244,7 @@ class Cabinet:
             return b""
         if command is not None:
             torque = command["tau_J_d"]
-            if not np.isfinite(torque).all():
+            if not limits.sensible(torque):
                 return self.end(MoveStatus.INPUT_ERROR_ABORTED)
             errors = limits.torque_errors(torque, motion.torque, self.plant.gravity, self.plant.limits)
             if errors:
@@ -264,7 +264,7 @@ class Cabinet:
             return b""
         name = "q_c" if motion.generator == Generator.JOINT_POSITION else "dq_c"
         wished = command[name]
-        if not np.isfinite(wished).all():
+        if not limits.sensible(wished):
             return self.end(MoveStatus.INPUT_ERROR_ABORTED)
         first = len(motion.arrived) == 1
         if name == "q_c" and first:

@@ -17,6 +17,7 @@ from dris.lab.twin import FCI_TORQUE_RATE, TICK_S
 
 ROUNDING = 1e-9
 """Relative: numbers that are equal to a limit but for the last digits keep it."""
+LARGEST_NUMBER = 1e6
 SINGLE_PRECISION = 0.5
 """Tolerance of a motion generator's acceleration [rad/s2]. States tell joints to 1.2e-7 rad, and clients add
 to that: twice that over (1 ms)^2 is 0.24, and as much again for what they filter."""
@@ -81,6 +82,11 @@ class Moment:
     """[7] estimate of what others do to the joints, filtered [Nm]."""
     outer_force: np.ndarray
     """[6] the same at the end effector, base frame [N, Nm]."""
+
+
+def sensible(values: np.ndarray) -> bool:
+    """Whether numbers from outside can be computed with: finite, and of a size that something here has."""
+    return bool(np.isfinite(values).all() and np.abs(values).max() <= LARGEST_NUMBER)
 
 
 def torque_errors(

@@ -87,7 +87,7 @@ class Server:
             self.close()
             where = f"{self.config.address}:{PORT}"
             raise OSError(f"cannot listen on {where}: {error.strerror}; choose another --address") from error
-        self._listener.listen(4)
+        self._listener.listen(64)
         self._listener.setblocking(False)
         self._udp.setblocking(False)
 
@@ -129,23 +129,24 @@ class Server:
     # Clients
 
     def _accept(self) -> None:
-        try:
-            client, address = self._listener.accept()
-        except BlockingIOError:
-            return
-        if self._client is not None:
+        """Take a client that has come; refuse others."""
+        while True:
+            try:
+                client, address = self._listener.accept()
+            except OSError:  # nobody, or gone again
+                return
             self._answer_requests()  # notices if the one before has gone
-        if self._client is not None:
+            if self._client is None:
+                client.setblocking(False)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._client, self._host, self._received = client, address[0], bytearray()
+                self._tell(f"client {address[0]}:{address[1]} came")
+                continue
             self.counts.refused += 1
             self._tell(f"client {address[0]}:{address[1]} refused: another is connected")
             # Reset instead of an orderly end, for which a client would wait for ever.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.close()
-            return
-        client.setblocking(False)
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._client, self._host, self._received, self._state_address = client, address[0], bytearray(), None
-        self._tell(f"client {address[0]}:{address[1]} came")
 
     def _drop(self, why: str) -> None:
         """End the connection, and with it the motion."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dris.lab.fci.limits import Thresholds
+from dris.lab.fci.limits import LARGEST_NUMBER, Thresholds, sensible
 from dris.lab.fci.plant import STIFFNESS
 from dris.lab.fci.protocol import Command, Request
 
@@ -67,8 +67,8 @@ class Settings:
         """
         body = request.body
         for name in body.dtype.names or ():
-            if not np.isfinite(body[name]).all():
-                raise Refused(f"{name} must be finite, got {body[name]}")
+            if not sensible(body[name]):
+                raise Refused(f"{name} must be finite and at most {LARGEST_NUMBER:g}, got {body[name]}")
         if request.command == Command.SET_COLLISION_BEHAVIOR:
             return replace(self, thresholds=_thresholds(body))
         if request.command == Command.SET_JOINT_IMPEDANCE:
