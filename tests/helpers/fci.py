@@ -135,12 +135,11 @@ class RawClient:
         self.udp.sendto(command(state["message_id"], **values).tobytes(), self.robot)
 
     def start(self, **modes):
-        """Start a motion; the first state of it."""
+        """Start a motion; the second state of it, which is the first that clients answer."""
         assert self.ask(Command.MOVE, **(modes or TORQUES))[0] == 1
-        while True:
-            state = self.state()
-            if state["robot_mode"] == Mode.MOVE:
-                return state
+        while self.state()["robot_mode"] != Mode.MOVE:
+            pass
+        return self.state()
 
     def close(self):
         self.tcp.close()

@@ -143,7 +143,10 @@ def test_the_urdf_has_the_dynamics_of_the_arm():
         bare.body(name).mass[:] = bare.body(name).inertia[:] = 0
     generator = np.random.default_rng(3)
     for _ in range(5):
-        q, dq = generator.uniform(robot.limits.joints.low, robot.limits.joints.high), generator.normal(0, 1, 7)
+        q, dq = (
+            generator.uniform(robot.limits.joints.low, robot.limits.joints.high),
+            generator.normal(0, 1, 7),
+        )
         found = []
         for model in (read, bare):
             data = mujoco.MjData(model)

@@ -128,7 +128,7 @@ class Cabinet:
         return MoveStatus.STARTED
 
     def _recover(self, request: Request) -> bytes:
-        """Begin to recover; the answer may come later, when the arm stands still."""
+        """Begin to recover; the answer comes when the arm stands still."""
         joints, q = self.plant.limits.joints, self.plant.q
         if self.mode == Mode.USER_STOPPED:
             return response(request, RecoveryStatus.EMERGENCY_ABORTED)
@@ -138,17 +138,23 @@ class Cabinet:
             self._tell("recovery refused: a joint is outside its range and must be led back by hand")
             return response(request, RecoveryStatus.MANUAL_RECOVERY_REQUIRED)
         self._recovery, self.mode = request, Mode.RECOVERY
-        return self._recovered()
+        self._settle()
+        return b""
 
-    def _recovered(self) -> bytes:
+    def _settle(self) -> None:
         """End a recovery if the arm stands still."""
-        if self._recovery is None or np.abs(self.plant.dq).max() > STANDING:
-            return b""
-        request, self._recovery = self._recovery, None
+        if self.mode != Mode.RECOVERY or np.abs(self.plant.dq).max() > STANDING:
+            return
         if self.errors:
             self.recoveries += 1
             self._tell(f"recovered from {', '.join(self.errors)}")
         self.mode, self.errors = Mode.IDLE, ()
+
+    def _recovery_answer(self) -> bytes:
+        """The answer to a recovery that has ended, once a state has told of its end."""
+        if self._recovery is None or self.mode == Mode.RECOVERY:
+            return b""
+        request, self._recovery = self._recovery, None
         return response(request, RecoveryStatus.SUCCESS)
 
     def _set(self, request: Request) -> SetStatus:
@@ -204,13 +210,19 @@ class Cabinet:
     # Milliseconds
 
     def tick(self, command: np.ndarray | None) -> bytes:
-        """Let a millisecond pass under a command, or none. Returns the answer to a Move that ended in it."""
-        ended = self._obey(command) if self.motion else b""
+        """Let a millisecond pass under a command, or none.
+
+        Returns:
+            Answers to a Move and a recovery that have ended.
+        """
+        answers = self._recovery_answer()
+        answers += self._obey(command) if self.motion else b""
         if self.motion is None:
             self.plant.advance_held()
-            return ended + self._recovered()
+            self._settle()
+            return answers
         errors = limits.motion_errors(self.plant.moment, self.plant.limits, self.settings.thresholds)
-        return self.reflex(errors) if errors else b""
+        return answers + (self.reflex(errors) if errors else b"")
 
     def _obey(self, command: np.ndarray | None) -> bytes:
         """Drive the plant a millisecond on; if the motion ends before, leave that to `tick`."""

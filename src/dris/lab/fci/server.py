@@ -99,6 +99,7 @@ class Server:
 
     def close(self) -> None:
         """Abort a motion and close all sockets."""
+        self._send(self.cabinet.end(MoveStatus.ABORTED))
         if self._client is not None:
             self._drop("the server ends")
         self._listener.close()
@@ -150,11 +151,9 @@ class Server:
 
     def _drop(self, why: str) -> None:
         """End the connection, and with it the motion."""
-        answer = self.cabinet.end(MoveStatus.ABORTED)
+        self.cabinet.end(MoveStatus.ABORTED)
         client, self._client, self._state_address = self._client, None, None
         if client is not None:
-            with contextlib.suppress(OSError):
-                client.send(answer)
             client.close()
             self._tell(f"client left: {why}")
 
@@ -254,9 +253,9 @@ class Server:
     def _receive(self) -> bytes | None:
         """The client's datagram to the last state, waited for; requests are answered meanwhile."""
         motion = self.cabinet.motion
-        # Until it has begun, a client reads states that it does not answer.
-        patience = self.config.patience_s if motion and motion.commanded else TICK_S
-        end = time.perf_counter() + patience
+        # Clients do not answer the first state of a motion, from which they learn that it has started.
+        first = motion is not None and not motion.commanded and motion.waited == 0
+        end = time.perf_counter() + (TICK_S if first else self.config.patience_s)
         while self.cabinet.motion is not None and self._client is not None:
             left = end - time.perf_counter()
             if left <= 0:
