@@ -109,7 +109,7 @@ def test_power_is_the_sum_over_the_joints(limits):
 
 
 def test_outer_forces_stop_it_above_their_thresholds(limits):
-    thresholds = Thresholds(np.arange(1.0, 8.0), np.arange(1.0, 7.0))
+    thresholds = Thresholds(np.zeros(7), np.arange(1.0, 8.0), np.zeros(6), np.arange(1.0, 7.0))
     for k in range(7):
         for over, errors in ((0.0, ()), (0.01, ("joint_reflex",))):
             assert found(limits, thresholds, outer_torque=one(k, -(k + 1 + over))) == errors

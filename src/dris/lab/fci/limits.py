@@ -53,17 +53,24 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Outer forces above which the robot takes a contact for a collision; SetCollisionBehavior sets them."""
+    """Outer forces that are told as a contact, and above which one is a collision and stops the robot.
 
-    torque: np.ndarray
+    SetCollisionBehavior sets them.
+    """
+
+    contact_torque: np.ndarray
     """[7] [Nm]"""
+    torque: np.ndarray
+    """[7] that stop it [Nm]."""
+    contact_force: np.ndarray
+    """[6] at the end effector [N, Nm]."""
     force: np.ndarray
-    """[6] at the end effector [N, Nm]"""
+    """[6] that stop it [N, Nm]."""
 
     @classmethod
     def default(cls) -> Thresholds:
         """Until a client sets them [assumed: those of libfranka's examples]."""
-        return cls(np.full(JOINTS, 20.0), np.full(6, 20.0))
+        return cls(*(np.full(count, 20.0) for count in (JOINTS, JOINTS, 6, 6)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ class Settings:
     """As they are until a client changes them."""
 
     thresholds: Thresholds = field(default_factory=Thresholds.default)
-    """The upper ones, "nominal"; those for accelerations are checked and left."""
+    """The "nominal" ones; those for accelerations are checked and left."""
     joint_stiffness: np.ndarray = field(default_factory=lambda: np.array(STIFFNESS))
     cartesian_stiffness: np.ndarray = field(
         default_factory=lambda: np.array([2000.0, 2000, 2000, 100, 100, 100])
@@ -100,7 +100,7 @@ def _thresholds(body: np.ndarray) -> Thresholds:
         lower, upper = body[name]
         if (lower <= 0).any() or (upper < lower).any():
             raise Refused(f"{name}: thresholds are positive and lower <= upper, got {lower}, {upper}")
-    return Thresholds(body["torque_nominal"][1].copy(), body["force_nominal"][1].copy())
+    return Thresholds(*body["torque_nominal"].copy(), *body["force_nominal"].copy())
 
 
 def _cartesian(stiffness: np.ndarray) -> np.ndarray:

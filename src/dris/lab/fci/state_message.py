@@ -50,6 +50,14 @@ class StateMessage:
         )
         moment = plant.moment
         record["tau_ext_hat_filtered"], record["O_F_ext_hat_K"] = moment.outer_torque, moment.outer_force
+        outer, limits = np.abs(moment.outer_torque), cabinet.settings.thresholds
+        record["joint_contact"], record["joint_collision"] = (
+            outer > limits.contact_torque,
+            outer > limits.torque,
+        )
+        outer = np.abs(moment.outer_force)
+        record["cartesian_contact"] = outer > limits.contact_force
+        record["cartesian_collision"] = outer > limits.force
         turn = flange[:3, :3] @ self._flange_to_stiffness
         record["K_F_ext_hat_K"] = (moment.outer_force.reshape(2, 3) @ turn).ravel()
         record["robot_mode"] = cabinet.mode
