@@ -6,7 +6,9 @@ the server.
 
 import importlib.util
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -291,3 +293,21 @@ def test_the_arm_can_be_driven_while_a_ball_flies_and_is_seen():
     assert len(heights) == 40 and heights[-1] < heights[0] - 0.005
     assert len(pictures) == 2 and pictures[0].shape == (480, 640, 3)
     assert (pictures[0] != pictures[1]).any()
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "fci-twin.md"
+
+
+@franky
+@pylibfranka
+def test_the_guide_s_examples_run():
+    """Two clients, and a server in the caller's own program."""
+    blocks = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), flags=re.M | re.S)
+    clients, own = [block.replace("127.0.0.1", ADDRESS) for block in blocks[:2]], blocks[2]
+    for block in clients:
+        with Served(ADDRESS, **FAST) as served:
+            assert run_elsewhere(served, block + "\nprint('[]')") == []
+        assert served.server.cabinet.reflexes == [] and served.said[-2] == "motion ended: success"
+    scope = {}
+    exec(compile(own.replace("127.0.0.1", ADDRESS), "own", "exec"), scope)
+    assert scope["server"].counts.ticks == 100
