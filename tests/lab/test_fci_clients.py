@@ -310,4 +310,4 @@ def test_the_guide_s_examples_run():
         assert served.server.cabinet.reflexes == [] and served.said[-2] == "motion ended: success"
     scope = {}
     exec(compile(own.replace("127.0.0.1", ADDRESS), "own", "exec"), scope)
-    assert scope["server"].counts.ticks == 100
+    assert scope["server"].counts.ticks == len(scope["heights"]) == 200
