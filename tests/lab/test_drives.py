@@ -75,8 +75,9 @@ def test_a_law_that_brakes_in_time_does_not_overshoot_where_torques_change_slowl
         share[in_time] = twin.speed_share
     assert share[True] <= 1.0 < share[False]
     # M^-1 S |S| / (2 rate): 30 Nm, taken back at 900 Nm/s, are still a push of 0.5 Nm s.
-    twin._servo = np.full(7, -30.0)
-    push = twin.kinematics.inertial_torque(twin.joints(), twin._to_come())
+    twin.law._servo = np.full(7, -30.0)
+    to_come = twin.law._to_come(twin._gained_speed)
+    push = twin.kinematics.inertial_torque(twin.joints(), to_come)
     assert push.tolist() == pytest.approx([-0.5] * 7, rel=0.01)
     with pytest.raises(ValueError, match="brakes_in_time needs a governor"):
         replace(chosen, governor=None)

@@ -45,7 +45,8 @@ class TrainingRobot:
 
     def estimate(self, time_s: float) -> BallEstimate:
         """The true state of the first ball."""
-        return BallEstimate(*(part[0, 0].double().numpy() for part in (self._world.pos, self._world.vel)))
+        position, velocity = (part[0, 0].double().numpy() for part in (self._world.pos, self._world.vel))
+        return BallEstimate(position, velocity)
 
     def arrival(self, time_s: float, height_m: float) -> Arrival | None:
         """By free fall from the true state."""

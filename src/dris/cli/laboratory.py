@@ -1,7 +1,8 @@
-"""The verb `lab`: measurements of the twin laboratory itself, and of how well it is seen."""
+"""The verbs `lab`, measurements of the twin laboratory and of how well it is seen, and `fci-twin`."""
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,9 @@ from dris.core import validation
 from dris.core.files import write_json
 from dris.core.process import draw_without_screen
 from dris.core.schema import header
+from dris.lab.fci.faults import Faults
+
+_NO_FAULTS = Faults()
 
 
 def lab(
@@ -118,3 +122,40 @@ def _belief(trials: int) -> list[dict[str, Any]]:
 
     print(HEADER)
     return measure(trials)
+
+
+def fci_twin(address: str = "127.0.0.1", pace: float = 1.0, faults: Faults = _NO_FAULTS) -> int:
+    """Serve the twin's arm by Franka's protocol (FCI, server version 10) until interrupted.
+
+    Unmodified clients (franky-control, pylibfranka, libfranka) connect to it as to a robot.
+
+    Args:
+        address: Of the loopback, 127.0.0.1 to 127.255.255.254. Clients always take port 1337.
+        pace: Robot seconds per second at most while a motion runs.
+        faults: What goes wrong.
+    """
+    from dris.lab.fci.plant import Plant
+    from dris.lab.fci.protocol import PORT, VERSION
+    from dris.lab.fci.server import Server, ServerConfig
+    from dris.lab.launch import Placed
+    from dris.lab.objects import BALLS
+    from dris.lab.twin import Twin
+
+    def tell(line: str) -> None:
+        print(line, flush=True)
+
+    config = ServerConfig(address=address, pace=pace, faults=faults)
+    twin = Twin()
+    twin.reset(BALLS["foam"], Placed((1.5, 1.0, 0.1), (0.0, 0.0, 0.0)), 0)  # out of the arm's reach
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with Server(Plant(twin), config, tell=tell) as server:
+        tell(f"an FR3 with a plate, simulated: FCI version {VERSION} on {address}:{PORT}; Ctrl-C ends it")
+        try:
+            server.run()
+        except KeyboardInterrupt:
+            counts, reflexes = server.counts, len(server.cabinet.reflexes)
+            tell(
+                f"interrupted after {counts.ticks / 1000:.1f} s of robot time: {counts.commands} commands, "
+                f"{counts.missed} missed, {reflexes} reflexes"
+            )
+    return 130

@@ -28,6 +28,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "released": experiments.released,
         "bench": experiments.bench,
         "lab": laboratory.lab,
+        "fci-twin": laboratory.fci_twin,
     }
 
 

@@ -25,7 +25,8 @@ from dris.lab.launch import Laid, Launch, Placed
 from dris.lab.model import PLATE_HALF
 from dris.lab.objects import CatchObject
 from dris.lab.observer import LabObserver, TruthObserver
-from dris.lab.twin import FCI_TORQUE_RATE, TICK_S, State, Twin
+from dris.lab.state import State
+from dris.lab.twin import FCI_TORQUE_RATE, TICK_S, Twin
 
 TRIAL_S = 10.0
 """A catch counts if the thing is still on the plate this long after the robot began [paper]."""

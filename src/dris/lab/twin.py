@@ -10,29 +10,22 @@ drawn at `reset` from its seed: the same seed gives the same bits.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import mujoco
 import numpy as np
 
-from dris.catching.joint_limits import SAFE_SHARE
 from dris.catching.kinematics import Kinematics
+from dris.catching.law import FCI_TORQUE_RATE, TICK_S, LawConfig, TorqueLaw
 from dris.catching.settings import CatchingConfig
 from dris.lab.forces import Forces
 from dris.lab.launch import Launch, Scene, Start
-from dris.lab.model import JOINTS, PLATE_HALF, LabConfig, RampShape, build
+from dris.lab.model import JOINTS, LabConfig, RampShape, build
 from dris.lab.objects import CatchObject
+from dris.lab.state import State
 
-TICK_S = 0.001
-"""The robot's control cycle [s]."""
-FCI_TORQUE_RATE = 1000.0
-"""Largest change of torque that FCI accepts [Nm/s]."""
-LARGEST_RATE_SHARE = 0.99
-"""Of it that a governed drive asks for at most."""
-REACTION_S = np.array([0.10, 0.13, 0.10, 0.06, 0.03, 0.04, 0.03])
-"""How fast a joint may be is asked for where it will be after this time [s]: the law changes its speed within
-M / D, which is 0.05 to 0.17 s at home with the softest gains, and most of it is enough [design]. Training
-takes the M / D of its own gains, which are stiffer in preset `fr3`: there it slows down later."""
+PARKED = (0.0, 0.0, -5.0)
+"""Where a thing waits that is not thrown yet [m]."""
 WINDOW = 176
 """Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
@@ -97,34 +90,6 @@ class TwinConfig:
             raise ValueError(f"timestep {self.lab.timestep} does not divide the tick of {TICK_S} s")
 
 
-@dataclass(frozen=True)
-class State:
-    """What is true now; base frame, SI units."""
-
-    time_s: float
-    q: np.ndarray
-    dq: np.ndarray
-    torque: np.ndarray
-    """[7] of the last tick, gravity included."""
-    thing_position: np.ndarray
-    thing_velocity: np.ndarray
-    thing_spin: np.ndarray
-    plate_position: np.ndarray
-    """Centre of the top face."""
-    plate_rotation: np.ndarray
-    """[3, 3], columns are the plate's axes; the last is its normal."""
-
-    def on_plate(self, reach: float, gap: float = 0.01) -> bool:
-        """Whether the thing is over the square plate and no further than `gap` from lying on it.
-
-        Args:
-            reach: Distance of its centre from the plate when it lies there, at most [m].
-            gap: [m], as the training's success has it.
-        """
-        local = self.plate_rotation.T @ (self.thing_position - self.plate_position)
-        return bool(np.abs(local[:2]).max() <= PLATE_HALF and 0 < local[2] < reach + gap)
-
-
 class Twin:
     """One robot, one thing, one laboratory. Call `reset`, then `set_reference` and `advance`."""
 
@@ -134,7 +99,6 @@ class Twin:
         self.kinematics = Kinematics(self.config.home, self.config.mount)
         self._steps = round(TICK_S / self.config.lab.timestep)
         self._latency = round(self.config.latency_s / TICK_S)
-        self._gains = np.array([self.config.stiffness, self.config.damping])
         rate = self.config.torque_rate
         self._largest_change = np.inf if rate is None else rate * TICK_S
         self._built: tuple[CatchObject, RampShape | None] | None = None
@@ -152,6 +116,7 @@ class Twin:
         if (joints < low).any() or (joints > high).any():
             raise ValueError(f"start {joints.round(3).tolist()} lies outside the joint limits")
         self._place(start, joints)
+        self._start = start
         self.ticks = 0
         self.speed_share = 0.0
         """Largest joint speed so far, as a share of what FCI allows at that joint's position."""
@@ -164,7 +129,8 @@ class Twin:
         self.largest_rate = np.zeros(JOINTS)
         """[7] largest change of torque that it asked for within a tick, over the tick [Nm/s]."""
         self._reference = joints.copy()
-        self._servo = np.zeros(JOINTS)
+        law = LawConfig(**{f.name: getattr(self.config, f.name) for f in fields(LawConfig)})
+        self.law = TorqueLaw(law, self.kinematics.limits, self._torque_limit)
         self._pending: deque[tuple[int, np.ndarray]] = deque()
         mujoco.mj_forward(self.model, self.data)
         self.torque = self.data.qfrc_bias[:JOINTS].copy()
@@ -184,11 +150,21 @@ class Twin:
         self._torque_limit = self.model.jnt_actfrcrange[:JOINTS, 1].copy()
         self._built = (thing, ramp)
 
-    def _place(self, start: Start, joints: np.ndarray) -> None:
+    def _place(self, start: Start, joints: np.ndarray, speeds: np.ndarray | float = 0.0) -> None:
         data, at, dof = self.data, self._qpos, self._dof
         data.qpos[:JOINTS], data.qvel[:] = joints, 0.0
+        data.qvel[:JOINTS] = speeds
         data.qpos[at : at + 3], data.qpos[at + 3 : at + 7] = start.position, (1, 0, 0, 0)
         data.qvel[dof : dof + 3], data.qvel[dof + 3 : dof + 6] = start.velocity, start.spin
+
+    def park_thing(self) -> None:
+        """Keep the thing far below, out of sight and reach: call every tick until it is thrown."""
+        at, dof = self._qpos, self._dof
+        self.data.qpos[at : at + 3], self.data.qvel[dof : dof + 6] = PARKED, 0.0
+
+    def throw_thing(self) -> None:
+        """Send the thing on its way now, as `reset` would have."""
+        self._place(self._start, self.joints(), self.data.qvel[:JOINTS].copy())
 
     def _check_started(self) -> None:
         if self._built is None:
@@ -230,30 +206,39 @@ class Twin:
         """Let `ticks` milliseconds pass."""
         self._check_started()
         for _ in range(ticks):
-            self._tick()
+            self._begin_tick()
+            self._end_tick(self._law(), self._largest_change)
 
-    def _tick(self) -> None:
-        model, data = self.model, self.data
+    def advance_with_torque(self, torque: np.ndarray) -> None:
+        """Let a millisecond pass under torques [7] from outside, gravity included, instead of the law's.
+
+        They are cut to the joints' torque limits; how fast they may change is for others to judge.
+        """
+        self._check_started()
+        self._begin_tick()
+        self._end_tick(torque, np.inf)
+
+    def _begin_tick(self) -> None:
+        self.forces.apply(self.data)
+        mujoco.mj_step1(self.model, self.data)  # C + g at the present state
+
+    def _law(self) -> np.ndarray:
+        """Torques [7] that the paper's law asks for in this tick."""
+        data = self.data
         while self._pending and self._pending[0][0] <= self.ticks:
             self._reference = self._pending.popleft()[1]
-        self.forces.apply(data)
-        mujoco.mj_step1(model, data)  # C + g at the present state
+        q, dq, bias = data.qpos[:JOINTS], data.qvel[:JOINTS], data.qfrc_bias[:JOINTS]
+        wished = self.law.torque(q, dq, self._reference, bias, self.torque, self._gained_speed)
+        self.governed_ticks += self.law.governed
+        return wished
+
+    def _end_tick(self, wished: np.ndarray, largest_change: float) -> None:
+        """Cut torques to their limits and to a change within the tick, and let it pass."""
+        model, data = self.model, self.data
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
-        speed = dq + self._to_come() if self.config.brakes_in_time else dq
-        share = self.config.joint_speed
-        near_end = share if share and self.config.brakes_in_time else SAFE_SHARE
-        down, up = self.kinematics.position_error_bounds(
-            q + REACTION_S * speed, share, self._gains[0], self._gains[1], near_end
-        )
-        error = np.clip(self._reference - q, -down, up)
-        wished = self._gains[0] * error - self._gains[1] * speed + data.qfrc_bias[:JOINTS]
-        if self.config.governor is not None:
-            governed = self._govern(wished, data.qfrc_bias[:JOINTS])
-            self.governed_ticks += bool((governed != wished).any())
-            wished = governed
         np.maximum(self.largest_torque, np.abs(wished), out=self.largest_torque)
         np.maximum(self.largest_rate, np.abs(wished - self.torque) / TICK_S, out=self.largest_rate)
-        change = np.clip(wished - self.torque, -self._largest_change, self._largest_change)
+        change = np.clip(wished - self.torque, -largest_change, largest_change)
         torque = np.clip(self.torque + change, -self._torque_limit, self._torque_limit)
         self.limited_ticks += bool((np.abs(torque - wished) > 1e-9).any())
         self.torque = torque
@@ -266,26 +251,12 @@ class Twin:
         self.speed_share = max(self.speed_share, float((np.abs(dq) / allowed).max()))
         self.ticks += 1
 
-    def _to_come(self) -> np.ndarray:
-        """What joint speeds [7] still gain while the law's torques S are taken back: M^-1 S |S| / (2 rate).
-
-        All joints together: where the elbow is slowed, the shoulder would still drive it on.
-        """
-        rate = (self.config.governor or 1.0) * FCI_TORQUE_RATE
-        gained, impulse = np.zeros((2, 1, self.model.nv))
-        impulse[0, :JOINTS] = self._servo * np.abs(self._servo) / (2 * rate)
-        mujoco.mj_solveM(self.model, self.data, gained, impulse)
+    def _gained_speed(self, impulse: np.ndarray) -> np.ndarray:
+        """M^-1 times an impulse of the joints [7]."""
+        gained, padded = np.zeros((2, 1, self.model.nv))
+        padded[0, :JOINTS] = impulse
+        mujoco.mj_solveM(self.model, self.data, gained, padded)
         return gained[0, :JOINTS]
-
-    def _govern(self, wished: np.ndarray, bias: np.ndarray) -> np.ndarray:
-        """Torques [7] near those wished for whose part without C + g changes and grows within limits."""
-        share = self.config.governor or 1.0
-        step, most = share * FCI_TORQUE_RATE * TICK_S, share * self._torque_limit
-        inside = np.clip(wished, -most, most) - bias
-        self._servo = np.clip(inside, self._servo - step, self._servo + step)
-        # C + g of a fast arm can change faster than the rest allows: then their sum is held back.
-        most_change = LARGEST_RATE_SHARE * FCI_TORQUE_RATE * TICK_S
-        return np.clip(self._servo + bias, self.torque - most_change, self.torque + most_change)
 
     def state(self) -> State:
         """The truth, now."""

@@ -75,6 +75,6 @@ def limits_of_urdf(text: str) -> JointLimits:
             columns.append([float(element.attrib[name]) for element, name in named])
     except (ElementTree.ParseError, StopIteration, AssertionError, KeyError, ValueError) as error:
         raise ArmError(
-            "the robot's model does not tell the limits of all seven joints: it needs system image 5.9 or newer"
+            "the robot's model does not tell the limits of all seven joints: needs system image 5.9 or newer"
         ) from error
     return JointLimits(*np.array(columns).T)

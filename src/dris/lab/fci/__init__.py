@@ -1,0 +1,1 @@
+"""The twin behind Franka's own protocol (FCI): see docs/guides/fci-twin.md."""
