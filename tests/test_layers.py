@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "physx": {"core", "sim", "catching"},
     "lab": {"core", "belief", "evaluation", "catching", "perception"},
     "experiments": {
-        *("core", "belief", "learning", "evaluation", "sim", "perception", "catching", "physx", "lab"),
+        *("core", "belief", "learning", "evaluation", "sim", "perception", "catching", "robot", "physx"),
+        "lab",
     },
     "report": {"core", "learning", "evaluation", "experiments"},
     "view": {"core", "belief", "learning", "evaluation", "catching"},

@@ -22,6 +22,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "evaluate": learning.evaluate,
         "play": learning.play,
         "export": robot.export,
+        "deploy": robot.deploy,
         "report": experiments.report,
         "study": experiments.study,
         "trials": experiments.trials,

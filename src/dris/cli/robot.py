@@ -1,12 +1,22 @@
-"""The verbs that take a policy to a robot: export."""
+"""The verbs that take a policy to a robot: export, deploy."""
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from dris.core import validation
+from dris.experiments.trials.config import Kind
+
+if TYPE_CHECKING:
+    from dris.robot.arm import Arm
+    from dris.robot.runtime import Runtime
 
 
 def export(
@@ -32,4 +42,129 @@ def export(
     contract = write(policy, out, episodes, task)
     print(f"{contract['policy']} is in {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
     print(f"try `python {out}/run.py`, which needs NumPy and onnxruntime alone")
+    return 0
+
+
+def deploy(
+    policy: tyro.conf.Positional[str],
+    twin: bool = False,
+    robot: str | None = None,
+    move: bool = False,
+    kind: Kind = "ramps",
+    trials: int = 3,
+    seed: int = 70001,
+    sight: Literal["cameras", "perfect"] = "cameras",
+    address: str = "127.0.0.1",
+    logs: Path | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Run a policy on an arm: the twin behind Franka's protocol, or, as a dry run, a real FR3.
+
+    Looks at everything that can be known without moving, then catches: eyes, runtime without torch, approach,
+    safety filter, driver, FCI. An FR3 can hurt people: its enabling device and stop are the only safety
+    function.
+
+    Args:
+        policy: A folder that `dris export` made, or a policy by name, which is exported first.
+        twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
+        robot: Address of a real FR3. Without --move nothing is sent but questions.
+        move: Let the real arm move. This version refuses: it has no camera source for hardware.
+        kind: Of the trials in the twin, their cells in turn: see `dris trials`.
+        trials: How many.
+        seed: Of the first round of cells.
+        sight: cameras: from rendered images. perfect: the true position and velocity.
+        address: Loopback address of the twin's robot.
+        logs: Folder for a log of every tick, a file a trial, some 8 MB each.
+        json_file: Also write the outcome to this file.
+    """
+    validation.check_at_least_one(trials=trials)
+    validation.check_seed(seed)
+    validation.check_json(json_file)
+    validation.check_out(logs)
+    if twin == (robot is not None):
+        raise ValueError("say which arm: --twin, or --robot ADDRESS")
+    if move and robot is not None:
+        raise ValueError(
+            "this version does not move a real arm: it has no camera source for hardware. Without --move the "
+            "dry run checks all the rest; docs/guides/robot.md says what is missing"
+        )
+    from dris.robot.runtime import Runtime
+
+    with _exported(policy) as folder:
+        runtime = Runtime(folder)
+        if robot is not None:
+            return _dry_run(runtime, robot)
+        return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
+
+
+@contextlib.contextmanager
+def _exported(policy: str) -> Iterator[Path]:
+    """The folder of an exported policy; one that is not yet is exported for the while."""
+    if (Path(policy) / "contract.json").is_file():
+        yield Path(policy)
+        return
+    from dris.robot.export import export as write
+
+    with tempfile.TemporaryDirectory(prefix="dris-export-") as folder:
+        write(policy, Path(folder), episodes=0)
+        yield Path(folder)
+
+
+def _passed(runtime: Runtime, arm: Arm) -> bool:
+    from dris.robot.preflight import preflight
+
+    good = True
+    for check in preflight(runtime, arm):
+        print(f"{'ok' if check.ok else 'FAILED':>6}  {check.name:<8} {check.found}", flush=True)
+        good = good and check.ok
+    return good
+
+
+def _dry_run(runtime: Runtime, address: str) -> int:
+    from dris.robot.driver import DriverProcess
+    from dris.robot.fr3 import Fr3, Fr3Config
+
+    config = runtime.contract.catching()
+    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping))
+    try:
+        good = _passed(runtime, arm)
+    finally:
+        arm.close()
+    print("dry run: nothing was sent but questions" if good else "not ready: see above")
+    return 0 if good else 1
+
+
+def _in_twin(
+    runtime: Runtime,
+    address: str,
+    kind: Kind,
+    trials: int,
+    seed: int,
+    perfect: bool,
+    logs: Path | None,
+    json_file: Path | None,
+) -> int:
+    from dris.core.process import draw_without_screen
+
+    draw_without_screen()
+    from dris.core.files import write_json
+    from dris.core.schema import header
+    from dris.experiments.deploy import TwinRig, run_trials, summary
+
+    outcomes = []
+    with TwinRig(runtime, address) as rig:
+        if not _passed(runtime, rig.arm):
+            return 1
+        for outcome in run_trials(rig, kind, trials, seed, perfect, logs):
+            outcomes.append(outcome)
+            became = "caught" if outcome.caught else f"lost ({outcome.reason or outcome.state})"
+            cut = ", ".join(f"{clause} {ticks}" for clause, ticks in outcome.clauses.items())
+            fastest = f"fastest joint {outcome.speed_share:.2f} of its limit"
+            print(f"{outcome.name:<36} {became}; {fastest}; filter: {cut or 'nothing'}", flush=True)
+    told = summary(runtime.contract.policy, outcomes)
+    print(
+        f"{told['policy']}: {told['caught']} of {told['trials']} caught, {told['reflexes']} reflexes, "
+        f"{told['faults']} faults"
+    )
+    write_json(json_file, {**header("deployment"), **told, "rows": [asdict(one) for one in outcomes]})
     return 0

@@ -24,8 +24,6 @@ from dris.lab.model import JOINTS, LabConfig, RampShape, build
 from dris.lab.objects import CatchObject
 from dris.lab.state import State
 
-PARKED = (0.0, 0.0, -5.0)
-"""Where a thing waits that is not thrown yet [m]."""
 WINDOW = 176
 """Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
@@ -116,7 +114,6 @@ class Twin:
         if (joints < low).any() or (joints > high).any():
             raise ValueError(f"start {joints.round(3).tolist()} lies outside the joint limits")
         self._place(start, joints)
-        self._start = start
         self.ticks = 0
         self.speed_share = 0.0
         """Largest joint speed so far, as a share of what FCI allows at that joint's position."""
@@ -150,21 +147,11 @@ class Twin:
         self._torque_limit = self.model.jnt_actfrcrange[:JOINTS, 1].copy()
         self._built = (thing, ramp)
 
-    def _place(self, start: Start, joints: np.ndarray, speeds: np.ndarray | float = 0.0) -> None:
+    def _place(self, start: Start, joints: np.ndarray) -> None:
         data, at, dof = self.data, self._qpos, self._dof
         data.qpos[:JOINTS], data.qvel[:] = joints, 0.0
-        data.qvel[:JOINTS] = speeds
         data.qpos[at : at + 3], data.qpos[at + 3 : at + 7] = start.position, (1, 0, 0, 0)
         data.qvel[dof : dof + 3], data.qvel[dof + 3 : dof + 6] = start.velocity, start.spin
-
-    def park_thing(self) -> None:
-        """Keep the thing far below, out of sight and reach: call every tick until it is thrown."""
-        at, dof = self._qpos, self._dof
-        self.data.qpos[at : at + 3], self.data.qvel[dof : dof + 6] = PARKED, 0.0
-
-    def throw_thing(self) -> None:
-        """Send the thing on its way now, as `reset` would have."""
-        self._place(self._start, self.joints(), self.data.qvel[:JOINTS].copy())
 
     def _check_started(self) -> None:
         if self._built is None:

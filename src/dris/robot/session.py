@@ -22,7 +22,7 @@ from dris.catching.approach import Approach
 from dris.catching.control import Act, BallEstimate, BallObserver, Controller
 from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Kinematics
-from dris.catching.law import LawConfig
+from dris.catching.law import TICK_S, LawConfig
 from dris.catching.loop import CatchLoop
 from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError, ArmState
@@ -112,7 +112,7 @@ class Session:
         """
         self.arm, self.observer, self.clock = arm, observer, clock
         self._act, self._config, self._law, self._log = act, config, law, log or Log()
-        self._begins_when_seen = begins_when_seen
+        self.begins_when_seen = begins_when_seen
         self.safety = safety or SafetyConfig(law.stiffness, law.damping)
         self._kinematics = Kinematics(config.home, config.mount)
         self._clearance = Clearance(self._kinematics.home, config.mount)
@@ -164,10 +164,11 @@ class Session:
         self._expect("homed")
         wish = self._wish = _Wish(self.clock, self.arm.state().q)
         controller = Controller(self._act, self._config)
-        approach = None if self._begins_when_seen else Approach(self._config, self._kinematics)
+        approach = None if self.begins_when_seen else Approach(self._config, self._kinematics)
         if approach is not None:
             approach.start(self._kinematics.home, self.clock())
         wish.wished = self._kinematics.home.copy()
+        self._last_s = self.clock() - TICK_S  # a new ball may come with a clock of its own
         self.loop = CatchLoop(wish, self.observer, controller, approach, on_step=self._saw)
         self._go("armed", "")
 
@@ -225,11 +226,11 @@ class Session:
         return self._wish.wished
 
     def _send(self, now_s: float, measured: ArmState, wished: np.ndarray) -> None:
-        shaped = self._shaper.reference(measured.q, measured.dq, wished)
-        age_s = 0.0 if self._seen is None else self._seen.age_s
         dt_s = now_s - self._last_s
         if dt_s <= 0:  # the same millisecond of the robot again
             return
+        shaped = self._shaper.reference(measured.q, measured.dq, wished)
+        age_s = 0.0 if self._seen is None else self._seen.age_s
         now = Measured(measured.q, measured.dq, self._sent, dt_s, age_s)
         safe = filter_reference(self.safety, self._limits, self._clearance, shaped, now)
         self.clauses.update(safe.clauses)

@@ -1,0 +1,250 @@
+"""A policy through the whole chain with no robot: images, runtime without torch, filter, franky, FCI, twin.
+
+The twin stands behind Franka's protocol on a loopback address; the driver is the one that a real FR3 gets, in
+a process of its own. Robot time passes a millisecond at a time, as slowly as drawing demands.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dris.catching.law import LawConfig
+from dris.catching.settings import CatchingConfig
+from dris.experiments.trials.config import Kind
+from dris.experiments.trials.table import cells_of
+from dris.lab.belief_observer import with_belief
+from dris.lab.camera_observer import CameraObserver
+from dris.lab.drives import drive
+from dris.lab.fci.plant import Plant
+from dris.lab.fci.server import Server
+from dris.lab.fci.server_config import ServerConfig
+from dris.lab.objects import THINGS
+from dris.lab.observer import LabObserver, TruthObserver
+from dris.lab.trial import TRIAL_S, comes, is_lost
+from dris.lab.twin import Twin, TwinConfig
+from dris.robot.driver import DriverProcess
+from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.log import Log
+from dris.robot.runtime import Runtime
+from dris.robot.session import Session
+
+GIVE_UP_S = 5.0
+"""If nothing has come by then, nothing will [s]."""
+LONGEST_HOMING_S = 30.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one trial."""
+
+    name: str
+    """Thing, launch, seed."""
+    caught: bool
+    began: bool
+    state: str
+    """Of the session at the end,"""
+    reason: str
+    """and why."""
+    reflexes: tuple[str, ...]
+    """By which the robot stopped itself."""
+    clauses: dict[str, int]
+    """Ticks in which each clause of the filter changed something."""
+    beyond: dict[str, int]
+    speed_share: float
+    """Fastest joint over what FCI allows where it is."""
+    ticks: int
+
+
+class Gate:
+    """Lets robot time pass only while nobody is at work on the present millisecond."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Condition()
+        self._held = self._arrived = False
+
+    def on_tick(self) -> None:
+        """In the server's thread: wait until the tick's work is done."""
+        with self._turn:
+            if self._held:
+                self._arrived = True
+                self._turn.notify_all()
+                self._turn.wait_for(lambda: not (self._arrived and self._held), timeout=30.0)
+
+    def tick(self, work: Callable[[], None]) -> None:
+        """Wait for the next millisecond and do its work while time stands."""
+        with self._turn:
+            self._held = True
+            if not self._turn.wait_for(lambda: self._arrived, timeout=30.0):
+                raise RuntimeError("the simulated robot's time stands still")
+        try:
+            work()
+        finally:
+            with self._turn:
+                self._arrived = False
+                self._turn.notify_all()
+
+    def release(self) -> None:
+        """Let time run by itself."""
+        with self._turn:
+            self._held = self._arrived = False
+            self._turn.notify_all()
+
+
+@dataclass
+class TwinRig:
+    """The twin behind FCI, and one arm connected to it; use as a context manager."""
+
+    runtime: Runtime
+    address: str = "127.0.0.1"
+    tell: Callable[[str], None] = lambda line: None
+    said: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> TwinRig:
+        self.config: CatchingConfig = self.runtime.contract.catching()
+        self.drive: TwinConfig = drive("fitted-gains", self.config)
+        self.twin, self.gate, self._done = Twin(self.drive), Gate(), False
+        what, _, launch = cells_of("ramps")[0]
+        self.twin.reset(THINGS[what], launch, 0)
+        self.plant = Plant(self.twin)
+        server = ServerConfig(self.address, pace=float("inf"), patience_s=5.0)
+        self.server = Server(self.plant, server, self.gate.on_tick, self._hear)
+        self._thread = threading.Thread(target=self.server.run, args=(lambda: self._done,), daemon=True)
+        self._thread.start()
+        fr3 = Fr3Config(self.address, self.drive.stiffness, self.drive.damping, realtime=False)
+        try:
+            self.arm = DriverProcess(Fr3, fr3, silence_s=10.0)  # drawing may take its time
+        except Exception:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.gate.release()
+        self.arm.close()
+        self._end()
+
+    def _end(self) -> None:
+        self._done = True
+        self._thread.join(5.0)
+        self.server.close()
+        self.twin.close()
+
+    def _hear(self, line: str) -> None:
+        self.said.append(line)
+        self.tell(line)
+
+    def session(self, log: Log) -> Session:
+        """A session on that arm."""
+        law = LawConfig(
+            self.drive.stiffness, self.drive.damping, self.drive.joint_speed, self.drive.governor,
+            self.drive.brakes_in_time,
+        )  # fmt: skip
+        driven = replace(
+            self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
+        )
+        clock = lambda: self.twin.time_s  # noqa: E731
+        return Session(self.arm, TruthObserver(self.twin), self.runtime.act_one, driven, law, clock, log)
+
+
+def run_trials(
+    rig: TwinRig, kind: Kind, trials: int, seed: int, perfect_sight: bool, logs: Path | None
+) -> Iterator[Outcome]:
+    """Catch one thing after another, the cells of a kind of trials in turn; the arm goes home in between."""
+    cells = cells_of(kind)
+    for k in range(trials):
+        what, label, launch = cells[k % len(cells)]
+        number = seed + k // len(cells)
+        name = f"{what}/{label}/{number}"
+        log = Log.open(
+            None if logs is None else logs / f"trial-{k}.jsonl",
+            policy=rig.runtime.contract.policy, trial=name, task_config=rig.config,
+        )  # fmt: skip
+        session = rig.session(log)
+        stopped = len(rig.server.cabinet.reflexes)
+        try:
+            yield _one(rig, session, what, launch, number, name, perfect_sight, stopped)
+        finally:
+            rig.gate.release()  # an arm that stops needs time to pass
+            session.stop("the trial is over")
+
+
+def _one(
+    rig: TwinRig, session: Session, what: str, launch: Any, seed: int, name: str, perfect: bool, stopped: int
+) -> Outcome:
+    rig.gate.release()
+    session.connect()
+    session.start()
+    eyes: LabObserver | None = None
+
+    def work() -> None:
+        if eyes is not None:
+            eyes.tick()
+        session.tick()
+
+    while session.state == "homing" and rig.twin.time_s < LONGEST_HOMING_S:
+        rig.gate.tick(work)
+    caught = began = False
+    ticks = 0
+    if session.state == "homed":
+
+        def begin() -> None:
+            nonlocal eyes
+            rig.plant.start_trial(THINGS[what], launch, seed)
+            seen: LabObserver = TruthObserver(rig.twin)
+            if not perfect:
+                seen = CameraObserver(rig.twin, THINGS[what], seed=seed)
+            belief = rig.runtime.contract.filter()
+            eyes = with_belief(seen, belief, rig.config, rig.twin.kinematics, seed)
+            session.observer = eyes
+            session.begins_when_seen = not comes(launch)
+            session.arm_now()
+
+        rig.gate.tick(begin)
+        while not _ended(rig, session):
+            rig.gate.tick(work)
+            ticks += 1
+        state = rig.twin.state()
+        began = session.loop is not None and session.loop.began_s is not None
+        caught = began and not is_lost(state) and state.on_plate(rig.twin.thing.reach)
+        caught = caught and session.state not in ("stopped", "fault")
+    reflexes = tuple(str(reflex) for reflex in rig.server.cabinet.reflexes[stopped:])
+    ended, reason, share = session.state, session.reason, rig.twin.speed_share
+    if session.state not in ("stopped", "fault"):
+        session.go_home()
+        until = rig.twin.time_s + LONGEST_HOMING_S
+        while session.state == "returning" and rig.twin.time_s < until:
+            rig.gate.tick(session.tick)
+    cut, beyond = dict(session.clauses), dict(session.beyond)
+    return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks)
+
+
+def _ended(rig: TwinRig, session: Session) -> bool:
+    """Whether time is up, the thing lost, nothing came, or the session has stopped."""
+    if session.state in ("stopped", "fault"):
+        return True
+    began_s = None if session.loop is None else session.loop.began_s
+    if began_s is None:
+        return rig.twin.time_s > GIVE_UP_S
+    if rig.twin.time_s - began_s >= TRIAL_S:
+        return True
+    return rig.twin.ticks % 5 == 0 and is_lost(rig.twin.state())
+
+
+def summary(policy: str, outcomes: list[Outcome]) -> dict[str, Any]:
+    """What became of all, as results have it."""
+    clauses: Counter[str] = Counter()
+    for outcome in outcomes:
+        clauses.update(outcome.clauses)
+    return {
+        "policy": policy,
+        "trials": len(outcomes),
+        "caught": sum(outcome.caught for outcome in outcomes),
+        "reflexes": sum(len(outcome.reflexes) for outcome in outcomes),
+        "faults": sum(outcome.state == "fault" for outcome in outcomes),
+        "clauses": dict(clauses),
+    }

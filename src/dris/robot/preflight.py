@@ -1,0 +1,104 @@
+"""What is looked at before an arm moves: everything that can be known without moving it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dris.catching.kinematics import Kinematics
+from dris.catching.settings import CatchingConfig
+from dris.robot.arm import Arm, ArmError
+from dris.robot.runtime import Runtime
+
+MEDIAN_S, SLOWEST_S = 0.001, 0.02
+"""A policy may take so long in the median, and at the 99th percentile, of a control step of 50 ms."""
+STILL = 0.05
+"""An arm that moves faster is being guided, or pushed [rad/s]."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    """What is there, and, if that is wrong, what to do."""
+
+
+def preflight(runtime: Runtime, arm: Arm) -> Iterator[Check]:
+    """Look at policy and arm; nothing is sent but questions."""
+    contract = runtime.contract
+    yield Check("policy", True, f"{contract.policy}, of dris {contract.dris}, answers its golden cases")
+    yield _latency(runtime)
+    try:
+        config = contract.catching()
+    except ValueError as error:
+        yield Check("task", False, str(error))
+        return
+    yield _asked("arm", lambda: _state(arm))
+    yield _asked("limits", lambda: _limits(arm, config))
+    yield _asked("posture", lambda: _posture(arm, config))
+
+
+def _asked(name: str, look: Callable[[], Check]) -> Check:
+    try:
+        return look()
+    except ArmError as error:
+        return Check(name, False, str(error))
+
+
+def _latency(runtime: Runtime) -> Check:
+    states, condition = (
+        np.zeros(len(runtime.contract.states.names)),
+        np.zeros(runtime.contract.condition.size),
+    )
+    taken = []
+    for _ in range(500):
+        began = time.perf_counter()
+        runtime.act_one(states, condition)
+        taken.append(time.perf_counter() - began)
+    median, slowest = np.quantile(taken, (0.5, 0.99))
+    found = f"an action takes {1e3 * median:.2f} ms, {1e3 * slowest:.2f} ms at the 99th percentile"
+    ok = bool(median <= MEDIAN_S and slowest <= SLOWEST_S)
+    return Check("latency", ok, found if ok else f"{found}: close what else runs on this machine")
+
+
+def _state(arm: Arm) -> Check:
+    state = arm.state()
+    if state.error:
+        return Check("arm", False, f"{state.error}: clear it at the robot")
+    fastest = float(np.abs(state.dq).max())
+    if not fastest <= STILL:
+        return Check("arm", False, f"a joint moves at {fastest:.2f} rad/s: let go of the robot")
+    return Check("arm", True, f"answers, at rest at {np.round(state.q, 2).tolist()} rad")
+
+
+def _limits(arm: Arm, config: CatchingConfig) -> Check:
+    """A robot that allows less than the training's arm would be stopped by the filter all the time."""
+    told, trained = arm.limits(), Kinematics(config.home, config.mount).limits
+    for name, fewer in (("low", told.low > trained.low + 1e-3), ("high", told.high < trained.high - 1e-3)):
+        if fewer.any():
+            joint = int(np.argmax(fewer)) + 1
+            return Check(
+                "limits", True, f"joint {joint} ends sooner ({name}) than in training: the filter keeps to it"
+            )
+    if (told.speed < trained.speed - 1e-3).any():
+        joint = int(np.argmax(told.speed < trained.speed - 1e-3)) + 1
+        now, then = told.speed[joint - 1], trained.speed[joint - 1]
+        found = f"joint {joint} may go at {now:.2f} rad/s, in training {then:.2f}"
+        return Check("limits", False, f"{found}: this is another arm than the policy was trained for")
+    return Check("limits", True, "ranges and speeds are those of the training's arm, or wider")
+
+
+def _posture(arm: Arm, config: CatchingConfig) -> Check:
+    q, limits = arm.state().q, arm.limits()
+    outside = (q <= limits.low + 1e-3) | (q >= limits.high - 1e-3)
+    if outside.any():
+        joint = int(np.argmax(outside)) + 1
+        return Check("posture", False, f"joint {joint} is at the end of its range: guide it away by hand")
+    way = float(np.abs(q - np.array(config.home)).max())
+    return Check("posture", True, f"{way:.2f} rad from home, the furthest joint")

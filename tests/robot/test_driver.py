@@ -1,0 +1,93 @@
+"""The arm in another process: it obeys, and stops when nobody asks any more."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from arms_without_robots import HOME, NotedArm, refuses
+
+from dris.robot.arm import ArmError
+from dris.robot.driver import DriverProcess
+
+
+@pytest.fixture
+def driven(tmp_path):
+    file = tmp_path / "stops.txt"
+    arm = DriverProcess(NotedArm, str(file), silence_s=0.3)
+    yield arm, file
+    arm.close()
+
+
+def stops(file):
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_it_obeys_across_the_border(driven):
+    arm, file = driven
+    assert (arm.state().q == HOME).all() and not arm.state().moving
+    arm.begin(HOME)
+    goal = HOME + 0.01
+    for _ in range(50):
+        state = arm.exchange(goal)
+    # By hand: dq = K / D (q~ - q) for 50 ms.
+    way = 0.01 * (1 - (1 - 1e-3 * np.array([8, 70 / 11, 7, 120 / 14, 7.5, 20 / 3, 8])) ** 50)
+    np.testing.assert_allclose(state.q - HOME, way, rtol=1e-9)
+    assert arm.limits().speed[0] == 2.62 and arm.recover() is True
+    arm.stop()
+    assert not arm.state().moving and len(stops(file)) == 1
+
+
+def test_silence_stops_the_arm_within_the_time_that_is_said(driven):
+    arm, file = driven
+    arm.begin(HOME)
+    arm.exchange(HOME)
+    last = time.monotonic()
+    deadline = last + 5
+    while not stops(file) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    stopped = float(stops(file)[0])
+    assert 0.25 <= stopped - last <= 1.5  # 0.3 s, on a busy machine
+    assert not arm.state().moving
+
+
+def test_the_end_of_the_session_s_process_stops_the_arm(driven):
+    arm, file = driven
+    arm.begin(HOME)
+    arm._pipe.close()  # what the driver sees of a session that was killed
+    arm.process.join(5)
+    assert not arm.process.is_alive() and len(stops(file)) == 1
+    arm._pipe = multiprocessing.Pipe()[0]
+
+
+def test_a_driver_that_was_told_to_end_stops_the_arm_first(driven):
+    arm, file = driven
+    arm.begin(HOME)
+    os.kill(arm.process.pid, signal.SIGTERM)
+    arm.process.join(5)
+    assert not arm.process.is_alive() and len(stops(file)) == 1
+    with pytest.raises(ArmError, match="driver's process is gone"):
+        arm.state()
+
+
+def test_a_killed_driver_is_noticed_at_once(driven):
+    arm, _ = driven
+    arm.begin(HOME)
+    arm.process.kill()
+    arm.process.join(5)
+    with pytest.raises(ArmError, match="the robot has stopped by itself"):
+        arm.exchange(HOME)
+
+
+def test_ctrl_c_is_the_session_s(driven):
+    arm, _ = driven
+    os.kill(arm.process.pid, signal.SIGINT)
+    time.sleep(0.2)
+    assert (arm.state().q == HOME).all()
+
+
+def test_what_an_arm_refuses_reaches_the_session():
+    with pytest.raises(ArmError, match=r"no FCI answers at 10\.0\.0\.1"):
+        DriverProcess(refuses, "10.0.0.1")
