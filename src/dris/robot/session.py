@@ -65,14 +65,10 @@ class Watched(Protocol):
 
 
 class _Wish:
-    """The robot as the catch loop knows it: what it asks for is kept, not sent."""
+    """The robot as the catch loop knows it: what it asks for is kept, not sent; a tick has one time."""
 
-    def __init__(self, clock: Callable[[], float], q: np.ndarray):
-        self._clock, self.q, self.wished = clock, q, q
-
-    @property
-    def time_s(self) -> float:
-        return self._clock()
+    def __init__(self, time_s: float, q: np.ndarray):
+        self.time_s, self.q, self.wished = time_s, q, q
 
     def joints(self) -> np.ndarray:
         return self.q
@@ -162,7 +158,7 @@ class Session:
     def arm_now(self) -> None:
         """Wait for a ball from now on."""
         self._expect("homed")
-        wish = self._wish = _Wish(self.clock, self.arm.state().q)
+        wish = self._wish = _Wish(self.clock(), self.arm.state().q)
         controller = Controller(self._act, self._config)
         approach = None if self.begins_when_seen else Approach(self._config, self._kinematics)
         if approach is not None:
@@ -216,7 +212,7 @@ class Session:
             return self._on_the_way_home(now_s, measured)
         if self.state == "homed" or self.loop is None:
             return self._kinematics.home
-        self._wish.q = measured.q
+        self._wish.time_s, self._wish.q = now_s, measured.q
         self.loop.tick()
         if self.loop.began_s is not None:
             self._go("catching", "")
