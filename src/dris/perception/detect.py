@@ -98,7 +98,11 @@ def detect(
     ignore: Image | None = None,
 ) -> Detection | None:
     """The most complete ball in an image, or None; the arguments of `candidates`."""
-    found = candidates(image, config, near_px, ignore)
+    return most_complete(candidates(image, config, near_px, ignore))
+
+
+def most_complete(found: list[Detection]) -> Detection | None:
+    """The one with the longest outline, or None if there is none."""
     return max(found, key=lambda d: d.score * d.radius_px, default=None)
 
 
