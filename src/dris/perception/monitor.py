@@ -28,17 +28,20 @@ from dris.perception.track import BallState
 
 Level = Literal["fine", "hold", "stop"]
 Cause = Literal[
-    "stamp ahead", "stamps out of order", "frozen camera", "silent camera", "plate elsewhere", "cameras disagree",
-    "size", "second ball", "pushed", "too young", "surprise", "late frame", "none",
+    "stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera", "plate elsewhere",
+    "cameras disagree", "size", "second ball", "pushed", "too young", "surprise", "late frame", "none",
 ]  # fmt: skip
-"""stamp ahead: of a time that has not come. stamps out of order: run backwards or repeat. frozen camera: repeats
-a picture. silent camera: gives none. plate elsewhere: a camera does not see the robot's plate where its
+"""stamp ahead: of a time that has not come. stamps out of order: repeat, jump or are exchanged. clocks apart: one
+camera's frames seem to travel longer than the other's. frozen camera: repeats a picture. silent camera: gives none. plate elsewhere: a camera does not see the robot's plate where its
 calibration says. cameras disagree: rays of the two miss each other. size: the ball looks larger or smaller than
 it is. second ball: something else in view looks like one. pushed: the ball does not fall freely, and does not
 lie on the plate. too young: seen for too short a time. surprise: it is not where it should be. late frame: is
 refused and counted, no more."""
 RIG: frozenset[Cause] = frozenset(
-    ("stamp ahead", "stamps out of order", "frozen camera", "silent camera", "plate elsewhere", "cameras disagree")
+    {
+        *("stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera"),
+        *("plate elsewhere", "cameras disagree"),
+    }
 )
 """Causes that are the rig's: a hold for one of them becomes a stop if it lasts."""
 
@@ -62,8 +65,14 @@ class MonitorConfig:
     """A stamp may be so far ahead of the clock: four standard deviations of its jitter."""
     late_s: float = 0.25
     """A frame older than this when it comes tells nothing of now."""
+    even_s: float = 0.006
+    """From its stamp to its coming a frame of a camera takes as long as the others, within so much: one that
+    comes sooner has a wrong stamp, one that comes later is late. Both cameras take as long, too. Half a frame
+    at 80 FPS."""
     bad_stamps: int = 2
     """Of the last `recent` frames of a camera, so many with a wrong stamp are a fault; one is refused."""
+    late_frames: int = 4
+    """So many late ones are a clock that jumped; fewer are taken for what they are."""
     recent: int = 8
     repeats: int = 2
     """So many pictures in a row that were there before are a fault; one is refused."""
@@ -75,18 +84,20 @@ class MonitorConfig:
     """The plate may be seen so far from where it should be: a third of a degree of a camera at f = 520 px."""
     shifts: int = 3
     """Looks at the plate, of one camera, whose median is judged."""
-    rms_px: float = 0.75
+    rms_px: float = 0.4
     """Largest error of a fit."""
-    radius_ratio: float = 1.3
+    radius_ratio: float = 1.14
     """The radius that a camera sees, over the ball's or the ball's over it: at most,"""
-    radius_disagreement: float = 1.2
+    radius_disagreement: float = 1.12
     """and one camera's over the other's."""
-    doubt: float = 0.2
+    doubt: float = 0.15
     """Largest difference to the velocity of a ball whose acceleration is found and not assumed [m/s]."""
-    young_s: float = 0.045
-    """A motion must have been seen for so long, unless it began at a bounce off the plate or lies on it."""
+    young_s: float = 0.06
+    """A motion must have been seen for so long, unless it began at a bounce off the plate or lies on it;"""
+    young_age_s: float = 0.03
+    """then it must have been seen so recently."""
     surprise: int = 3
-    """So many sights elsewhere than predicted contradict the motion."""
+    """So many sights elsewhere than predicted contradict the motion; one if nothing fitted it lately."""
     other_looks: int = 2
     """A second ball must be seen in so many looks,"""
     other_s: float = 0.25
@@ -96,8 +107,8 @@ class MonitorConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
-        check_positive(self, "late_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s")
-        for name in ("bad_stamps", "repeats", "shifts", "surprise", "other_looks", "recent", "memory"):
+        check_positive(self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s")
+        for name in ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks", "recent", "memory"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.radius_ratio <= 1 or self.radius_disagreement <= 1:
@@ -112,8 +123,10 @@ class _Camera:
     """Of the last frame that was taken,"""
     came_s: float | None = None
     """and when it came."""
-    stamps: deque[Cause | None] = field(default_factory=deque)
-    """What was wrong with the stamps of the last frames."""
+    stamps: deque[Cause] = field(default_factory=deque)
+    """What was wrong with the stamps of the last frames, or "none"."""
+    travel_s: deque[float] = field(default_factory=deque)
+    """From stamp to coming, of frames that were neither early nor late."""
     digests: deque[int] = field(default_factory=deque)
     repeats: int = 0
     shifts: deque[float] = field(default_factory=deque)
@@ -144,23 +157,30 @@ class Monitor:
 
     def admit(self, now_s: float, stamp_s: float, camera: int, image: Image) -> bool:
         """Take in a frame's stamp and bytes; whether it may be looked at."""
-        one, config = self._cameras[camera], self.config
-        cause: Cause | None = None
-        if not stamp_s - now_s <= config.ahead_s:  # NaN too
-            cause = "stamp ahead"
-        elif stamp_s <= one.stamp_s:
-            cause = "stamps out of order"
-        elif now_s - stamp_s > config.late_s:
-            self.noticed["late frame"] += 1
-            return False
-        _remember(one.stamps, cause, config.recent)
+        one = self._cameras[camera]
+        cause = self._stamp(one, now_s, stamp_s)
+        _remember(one.stamps, cause, self.config.recent)
+        self.noticed[cause] += cause != "none"
         repeated = self._repeats(one, image)
-        if cause is not None:
-            self.noticed[cause] += 1
-        elif not repeated:
-            one.stamp_s, one.came_s = stamp_s, now_s
-            return True
-        return False
+        if cause not in ("none", "late frame") or now_s - stamp_s > self.config.late_s or repeated:
+            return False
+        one.stamp_s, one.came_s = max(stamp_s, one.stamp_s), now_s
+        return True
+
+    def _stamp(self, one: _Camera, now_s: float, stamp_s: float) -> Cause:
+        """What is wrong with a stamp."""
+        config, travel_s = self.config, now_s - stamp_s
+        if not travel_s >= -config.ahead_s:  # NaN too
+            return "stamp ahead"
+        if stamp_s == one.stamp_s:
+            return "stamps out of order"
+        usual_s = _usual(one)
+        if usual_s is not None and abs(travel_s - usual_s) > config.even_s:
+            return "late frame" if travel_s > usual_s else "stamps out of order"
+        if stamp_s < one.stamp_s:  # not late, so the one before was early
+            return "stamps out of order"
+        _remember(one.travel_s, travel_s, 2 * config.recent)
+        return "none"
 
     def _repeats(self, one: _Camera, image: Image) -> bool:
         """Whether a picture was there before. Noise makes any two differ; only darkness has none."""
@@ -213,10 +233,12 @@ class Monitor:
         """What is wrong with cameras and clocks."""
         config = self.config
         for index, one in enumerate(self._cameras):
-            for cause in ("stamp ahead", "stamps out of order"):
-                count = sum(found == cause for found in one.stamps)
-                if count >= config.bad_stamps:
-                    return cause, f"{count} of the last {len(one.stamps)} frames of camera {index}"  # type: ignore[return-value]
+            count = Counter(one.stamps)
+            if count["stamp ahead"] >= config.bad_stamps:
+                return "stamp ahead", f"{count['stamp ahead']} of the last {len(one.stamps)} of camera {index}"
+            if count["stamps out of order"] >= config.bad_stamps or count["late frame"] >= config.late_frames:
+                wrong = count["stamps out of order"] + count["late frame"]
+                return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
             if one.repeats >= config.repeats:
                 return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
             if len(one.shifts) == config.shifts and float(np.median(one.shifts)) > config.shift_px:
@@ -227,6 +249,9 @@ class Monitor:
                 )
             if one.came_s is not None and now_s - one.came_s > config.silent_s and one.repeats == 0:
                 return "silent camera", f"no frame of camera {index} for {now_s - one.came_s:.2f} s"
+        first, second = (_usual(one) for one in self._cameras)
+        if first is not None and second is not None and abs(first - second) > config.even_s:
+            return "clocks apart", f"frames come {first:.3f} s after their stamps, the other camera's {second:.3f} s"
         return "none", ""
 
     def _track(self, now_s: float, state: BallState) -> tuple[Cause, str]:
@@ -236,24 +261,35 @@ class Monitor:
             return "second ball", "something else in view looks like the ball: take it away"
         if state.age_s < -config.ahead_s:
             return "stamp ahead", f"the state rests on a sight of {-state.age_s:.3f} s from now"
-        if health.rms_px > config.rms_px:
+        old = state.age_s > config.young_age_s
+        if health.surprise >= config.surprise or (health.surprise and old):
+            return "surprise", f"the last {health.surprise} sights are elsewhere"
+        if not health.lying:
+            if state.phase == "plate" and health.lying is False:
+                return "pushed", "the ball does not fall, and does not lie on the plate"
+            if health.doubt > config.doubt:
+                return "pushed", f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off"
+        known = health.lying if not health.anchored else not old
+        if health.span_s < config.young_s and not known:
+            return "too young", f"seen for {health.span_s:.3f} s, {state.age_s:.3f} s ago"
+        return self._geometry(state)
+
+    def _geometry(self, state: BallState) -> tuple[Cause, str]:
+        """Whether both cameras see one ball of the right size, once its motion is understood."""
+        config, health = self.config, state.health
+        if health.rms_px > config.rms_px and health.doubt == 0:
             return "cameras disagree", f"the fit's error is {health.rms_px:.2f} px, allowed are {config.rms_px:g}"
         (small, large), radii = self.radii_m, [radius for radius in health.radii_m if radius > 0]
         if radii and not small / config.radius_ratio < min(radii) <= max(radii) < large * config.radius_ratio:
             return "size", f"radius {_mm(health.radii_m)} mm, expected {_mm(self.radii_m)} mm"
         if len(radii) == 2 and max(radii) * small > config.radius_disagreement * min(radii) * large:
             return "size", f"radius {_mm(health.radii_m)} mm: one camera is wrong about the distance"
-        if health.surprise >= config.surprise:
-            return "surprise", f"the last {health.surprise} sights are elsewhere"
-        if health.lying:
-            return "none", ""
-        if state.phase == "plate" and health.lying is not None:
-            return "pushed", "the ball does not fall, and does not lie on the plate"
-        if health.doubt > config.doubt:
-            return "pushed", f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off"
-        if health.span_s < config.young_s and not health.anchored:
-            return "too young", f"seen for {health.span_s:.3f} s"
         return "none", ""
+
+
+def _usual(one: _Camera) -> float | None:
+    """How long frames of a camera take [s], if there were some."""
+    return sum(one.travel_s) / len(one.travel_s) if len(one.travel_s) >= 4 else None
 
 
 def _remember(items: deque, item: object, most: int) -> None:

@@ -18,7 +18,7 @@ from dris.perception.detect import Detection
 from dris.perception.health import LYING_M, Health, seen_radii
 from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
 from dris.perception.plate import Plate, across_impact, impact_time, lying
-from dris.perception.track_config import Phase, TrackerConfig
+from dris.perception.track_config import BOUNCING_S, Phase, TrackerConfig
 from dris.perception.triangulate import Bearing, sight_of
 
 
@@ -47,10 +47,11 @@ class BallTracker:
 
     def __init__(self, rig: Rig, config: TrackerConfig | None = None):
         self.rig, self.config = rig, config or TrackerConfig()
+        self._flew_s = -np.inf
         self.reset()
 
     def reset(self) -> None:
-        """Forget the ball."""
+        """Forget the ball, but not when one last flew."""
         self.phase: Phase = "searching"
         self.bounces: list[float] = []
         """Times of the first sights after each bounce (or other sudden change) of this track."""
@@ -198,6 +199,8 @@ class BallTracker:
             return
         if self._anchor is not None and self._anchor.time_s < window[0].time_s - self.config.window_s / 4:
             self._anchor = None
+        if found[0] == "flight" and not self._lies(found[1]):
+            self._flew_s = found[1].reference_s
         if found[0] != self.phase:  # the window that speaks for the new phase is all there is of it
             self._sights = window
         self.phase, self._motion = found
@@ -270,23 +273,29 @@ class BallTracker:
 
     def _health(self, motion: Motion) -> Health:
         """By what a state of this motion can be doubted."""
-        ball, plate, newest = motion.at(motion.reference_s)[0], self._plate, motion.reference_s
-        lying = None
-        if plate is not None:
-            lying = plate.under(ball, newest) and abs(plate.gap(ball, newest, self.radius_m)) < LYING_M
         return Health(
             rms_px=motion.rms_px,
             doubt=motion.doubt,
             radii_m=seen_radii(self._sights, motion),
-            surprise=sum(s.time_s > newest for s in self._suspects),
+            surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
             span_s=motion.span_s,
             anchored=self._anchor is not None,
-            lying=lying,
+            lying=self._lies(motion),
         )
 
-    def _lying(self, time_s: float) -> BallState | None:
-        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate."""
+    def _lies(self, motion: Motion) -> bool | None:
+        """Whether a motion ends where a ball that lies on the plate would be; None without a plate."""
         if self._plate is None:
+            return None
+        ball, at_s = motion.ball_in_base, motion.reference_s
+        return self._plate.under(ball, at_s) and abs(self._plate.gap(ball, at_s, self.radius_m)) < LYING_M
+
+    def _lying(self, time_s: float) -> BallState | None:
+        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate.
+
+        A ball that has flown lately may be bouncing, and one camera cannot tell.
+        """
+        if self._plate is None or time_s - self._flew_s < BOUNCING_S:
             return None
         fresh = [s for s in self._sights + self._suspects if time_s - s.time_s <= self.config.valid_s]
         found = lying(sorted(fresh, key=lambda s: s.time_s), self._plate, time_s)
