@@ -125,7 +125,11 @@ class Eyes:
 
     def _plate_is_due(self, looks: _Looks, now_s: float) -> bool:
         plate, first = self._plate, looks.plates < self.monitor.config.shifts
-        if plate is None or plate.edge_in_base is None or np.linalg.norm(plate.velocity_in_base) > STILL_SPEED:
+        if (
+            plate is None
+            or plate.edge_in_base is None
+            or np.linalg.norm(plate.velocity_in_base) > STILL_SPEED
+        ):
             return False
         return first or now_s - looks.plate_s >= PLATE_EVERY_S
 

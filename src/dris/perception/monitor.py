@@ -107,8 +107,19 @@ class MonitorConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
-        check_positive(self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s")
-        for name in ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks", "recent", "memory"):
+        check_positive(
+            self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s"
+        )
+        for name in (
+            "bad_stamps",
+            "late_frames",
+            "repeats",
+            "shifts",
+            "surprise",
+            "other_looks",
+            "recent",
+            "memory",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.radius_ratio <= 1 or self.radius_disagreement <= 1:
@@ -223,7 +234,9 @@ class Monitor:
         elif self._rig_since_s is None:
             self._rig_since_s = now_s
         lasts = self._rig_since_s is not None and now_s - self._rig_since_s >= self.config.stop_s
-        level: Level = "fine" if cause == "none" else "stop" if lasts or cause == "plate elsewhere" else "hold"
+        level: Level = (
+            "fine" if cause == "none" else "stop" if lasts or cause == "plate elsewhere" else "hold"
+        )
         if (level, cause) != (self.verdict.level, self.verdict.cause):
             self.verdict = Verdict(level, cause, reason, now_s)
             self.changes.append(self.verdict)
@@ -235,7 +248,10 @@ class Monitor:
         for index, one in enumerate(self._cameras):
             count = Counter(one.stamps)
             if count["stamp ahead"] >= config.bad_stamps:
-                return "stamp ahead", f"{count['stamp ahead']} of the last {len(one.stamps)} of camera {index}"
+                return (
+                    "stamp ahead",
+                    f"{count['stamp ahead']} of the last {len(one.stamps)} of camera {index}",
+                )
             if count["stamps out of order"] >= config.bad_stamps or count["late frame"] >= config.late_frames:
                 wrong = count["stamps out of order"] + count["late frame"]
                 return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
@@ -251,7 +267,10 @@ class Monitor:
                 return "silent camera", f"no frame of camera {index} for {now_s - one.came_s:.2f} s"
         first, second = (_usual(one) for one in self._cameras)
         if first is not None and second is not None and abs(first - second) > config.even_s:
-            return "clocks apart", f"frames come {first:.3f} s after their stamps, the other camera's {second:.3f} s"
+            return (
+                "clocks apart",
+                f"frames come {first:.3f} s after their stamps, the other camera's {second:.3f} s",
+            )
         return "none", ""
 
     def _track(self, now_s: float, state: BallState) -> tuple[Cause, str]:
@@ -268,7 +287,10 @@ class Monitor:
             if state.phase == "plate" and health.lying is False:
                 return "pushed", "the ball does not fall, and does not lie on the plate"
             if health.doubt > config.doubt:
-                return "pushed", f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off"
+                return (
+                    "pushed",
+                    f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off",
+                )
         known = health.lying if not health.anchored else not old
         if health.span_s < config.young_s and not known:
             return "too young", f"seen for {health.span_s:.3f} s, {state.age_s:.3f} s ago"
@@ -278,7 +300,10 @@ class Monitor:
         """Whether both cameras see one ball of the right size, once its motion is understood."""
         config, health = self.config, state.health
         if health.rms_px > config.rms_px and health.doubt == 0:
-            return "cameras disagree", f"the fit's error is {health.rms_px:.2f} px, allowed are {config.rms_px:g}"
+            return (
+                "cameras disagree",
+                f"the fit's error is {health.rms_px:.2f} px, allowed are {config.rms_px:g}",
+            )
         (small, large), radii = self.radii_m, [radius for radius in health.radii_m if radius > 0]
         if radii and not small / config.radius_ratio < min(radii) <= max(radii) < large * config.radius_ratio:
             return "size", f"radius {_mm(health.radii_m)} mm, expected {_mm(self.radii_m)} mm"

@@ -53,7 +53,9 @@ def plate_shift(image: Image, camera: CameraModel, plate: Plate, time_s: float) 
     if left < 0 or top < 0 or right >= camera.width or bottom >= camera.height:
         return None
     grey = cv2.GaussianBlur(cv2.cvtColor(image[top:bottom, left:right], cv2.COLOR_BGR2GRAY), (3, 3), 0)
-    slope = np.stack([cv2.Sobel(grey, cv2.CV_32F, *order, ksize=3, scale=1 / 8) for order in ((1, 0), (0, 1))])
+    slope = np.stack(
+        [cv2.Sobel(grey, cv2.CV_32F, *order, ksize=3, scale=1 / 8) for order in ((1, 0), (0, 1))]
+    )
     shifts = np.arange(-REACH_PX, REACH_PX + 1, 2)
     score = np.zeros((len(shifts), len(shifts)))  # rows: down, columns: to the right
     for start, end in zip(pixels, np.roll(pixels, -1, axis=0), strict=True):

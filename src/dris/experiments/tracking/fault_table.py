@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dris.evaluation.registry import find_policy
+from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.experiments.tracking.faults import FAULTS, Fault
 from dris.experiments.tracking.recording import EVERY_S, Recording, Seen, Truth, record, replay
 from dris.lab.camera_observer import CameraObserver
@@ -75,7 +75,9 @@ def _row(
         outcome = "silently wrong"
     elif seen.stopped:
         outcome = "stopped"
-    alarms = [(seen.times_s[k], seen.causes[k]) for k in late if seen.causes[k] in RIG | {"second ball", "size"}]
+    alarms = [
+        (seen.times_s[k], seen.causes[k]) for k in late if seen.causes[k] in RIG | {"second ball", "size"}
+    ]
     if not alarms and outcome == "refused":  # what was noticed is the motion, not the rig
         alarms = [(seen.times_s[k], seen.causes[k]) for k in late if seen.causes[k] != clean.causes[k]]
     worst = np.array(fair).max(axis=0).tolist() if fair else (0.0, 0.0)
@@ -86,39 +88,30 @@ def _row(
     )  # fmt: skip
 
 
-def measure(repeats: int, seed: int = SEED) -> dict[str, Any]:
+def measure(repeats: int, seed: int = SEED) -> list[dict[str, Any]]:
     """Every fault on every recorded trial, and `repeats` clean trials of each ball and ramp.
 
-    Prints a table of faults as it goes, then what became of the clean trials.
+    Prints a table of the faults, then what became of the clean trials.
     """
     policy = find_policy(POLICY)
     twin = Twin(drive("fitted-gains", catching_config(policy)))
-    rows: dict[str, list[Row]] = {fault.name: [] for fault in FAULTS}
+    faults: dict[str, list[Row]] = {fault.name: [] for fault in FAULTS}
     for k, (ball, ramp_m) in enumerate(RECORDED):
         recording = record(policy, twin, BALLS[ball], Ramp(ramp_m), seed + k, WATCHED_S)
         clean = replay(recording)
         for fault in FAULTS:
-            rows[fault.name].append(judge(fault, recording, clean, seed + k, ramp_m))
+            faults[fault.name].append(judge(fault, recording, clean, seed + k, ramp_m))
     print(HEADER)
-    for name, found in rows.items():
+    for name, found in faults.items():
         print(line(name, found), flush=True)
-    clean_rows = [
-        watch_clean(twin, policy, ball, ramp_m, seed + k)
-        for k in range(repeats)
-        for ball in BALLS
-        for ramp_m in RAMP_RADII
-    ]
+    cells = [(k, ball, ramp_m) for k in range(repeats) for ball in BALLS for ramp_m in RAMP_RADII]
+    watched = [watch_clean(twin, policy, ball, ramp_m, seed + k) for k, ball, ramp_m in cells]
+    print("\n" + line("none, live", watched))
     twin.close()
-    wrong = [row for row in clean_rows if row.outcome != "survived"]
-    print(f"\n{len(clean_rows)} clean trials, silently wrong in {len(wrong)}")
-    return {
-        "policy": POLICY,
-        "faults": [asdict(row) for found in rows.values() for row in found],
-        "clean": [asdict(row) for row in clean_rows],
-    }
+    return [asdict(row) for found in (*faults.values(), watched) for row in found]
 
 
-def watch_clean(twin: Twin, policy: Any, ball: str, ramp_m: float, seed: int) -> Row:
+def watch_clean(twin: Twin, policy: PolicyHandle, ball: str, ramp_m: float, seed: int) -> Row:
     """A live trial without any fault."""
     truth, seen = Truth(), Seen()
     twin.reset(BALLS[ball], Ramp(ramp_m), seed)
@@ -130,7 +123,7 @@ def watch_clean(twin: Twin, policy: Any, ball: str, ramp_m: float, seed: int) ->
             seen.ask(observer.eyes, truth.states[-1])
 
     run_trial(policy, BALLS[ball], Ramp(ramp_m), seed, twin, observer, WATCHED_S, watch, until_lost=False)
-    return _row("none", ball, ramp_m, seed, seen, seen, truth, 0.0)
+    return _row("none, live", ball, ramp_m, seed, seen, seen, truth, 0.0)
 
 
 HEADER = (
@@ -147,4 +140,6 @@ def line(name: str, rows: list[Row]) -> str:
     times = [1e3 * row.noticed_s for row in rows if row.noticed_s is not None]
     when = f"{np.median(times):.0f} ms ({max(times):.0f})" if times else ""
     causes = ", ".join(sorted({row.cause for row in rows if row.cause}))
-    return f"| {name} | {len(rows)} | {outcomes} | {when} | {causes} | {max(r.wrong_ms for r in rows):.0f} ms |"
+    return (
+        f"| {name} | {len(rows)} | {outcomes} | {when} | {causes} | {max(r.wrong_ms for r in rows):.0f} ms |"
+    )

@@ -44,7 +44,9 @@ class Fault:
         if self.later:
             return onset_s(recording)
         frames = zip(self.spoil(recording), recording.frames, strict=True)
-        return next((old.now_s for new, old in frames if _differ(new.frame, old.frame)), recording.frames[0].now_s)
+        return next(
+            (old.now_s for new, old in frames if _differ(new.frame, old.frame)), recording.frames[0].now_s
+        )
 
 
 def _differ(one: Frame, other: Frame) -> bool:
@@ -78,7 +80,9 @@ def during(seconds: float, change: Callable[[Frame], Frame | None], only: int | 
         start_s = onset_s(recording)
         inside = [start_s <= item.now_s < start_s + seconds for item in recording.frames]
         changed = each(change, later=True, only=only)
-        kept = changed(replace(recording, frames=[i for i, hit in zip(recording.frames, inside, strict=True) if hit]))
+        kept = changed(
+            replace(recording, frames=[i for i, hit in zip(recording.frames, inside, strict=True) if hit])
+        )
         rest = [i for i, hit in zip(recording.frames, inside, strict=True) if not hit]
         return sorted(kept + rest, key=lambda item: item.now_s)
 
@@ -211,10 +215,16 @@ def patch(recording: Recording) -> list[Arrived]:
 
     def draw(image: Image, camera: CameraModel, tick: int) -> None:
         state = states[tick]
-        square = 0.5 * PATCH_M * np.array([[1, 1, 0], [1, -1, 0], [-1, -1, 0], [-1, 1, 0]]) + (0.05, 0.04, 0.001)
+        square = 0.5 * PATCH_M * np.array([[1, 1, 0], [1, -1, 0], [-1, -1, 0], [-1, 1, 0]]) + (
+            0.05,
+            0.04,
+            0.001,
+        )
         corners = camera.project(state.plate_position + square @ state.plate_rotation.T)
         over = image.copy()
-        cv2.fillConvexPoly(over, np.rint(16 * corners).astype(np.int32), _colour(recording), cv2.LINE_AA, shift=4)
+        cv2.fillConvexPoly(
+            over, np.rint(16 * corners).astype(np.int32), _colour(recording), cv2.LINE_AA, shift=4
+        )
         ball = np.zeros(image.shape[:2], np.uint8)  # which is before the plate
         depth = float(camera.to_camera(state.thing_position)[2])
         x, y = (round(value) for value in camera.project(state.thing_position))

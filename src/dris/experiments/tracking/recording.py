@@ -60,7 +60,10 @@ class Truth:
                 before = self.states[k - 1].thing_velocity
                 after = self.states[min(k + ticks, len(self.states) - 1)].thing_velocity
                 if np.linalg.norm(after - before) > IMPACT_SPEED:
-                    end = next((n for n in range(k, k + ticks) if n < len(self.touched) and not self.touched[n]), k + ticks)
+                    end = next(
+                        (n for n in range(k, k + ticks) if n < len(self.touched) and not self.touched[n]),
+                        k + ticks,
+                    )
                     found.append((self.states[k].time_s, self.states[min(end, len(self.states) - 1)].time_s))
         return found
 
