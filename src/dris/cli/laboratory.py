@@ -33,8 +33,8 @@ def lab(
             belief: the same of a belief beside the tracker, while a policy catches, with good cameras and
             poor ones.
         policy: Whose catches excite the joints (gains).
-        repeats: Throws of a kind (tracking, sight, belief), clean trials of a ball and ramp (faults), pairs of
-            pictures (cameras).
+        repeats: Throws of a kind (tracking, sight, belief), clean trials of a ball and ramp (faults), pairs
+            of pictures (cameras).
         json_file: Also write the result to this file.
     """
     validation.check_at_least_one(repeats=repeats)

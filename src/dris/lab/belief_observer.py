@@ -101,7 +101,7 @@ class BeliefObserver:
 
     @property
     def _is_doubted(self) -> bool:
-        """Whether the cameras' monitor says that the rig should not be believed; a track's doubts are its own."""
+        """Whether the cameras' monitor does not believe the rig; its doubts about a track are the track's."""
         monitor = getattr(self.inner, "monitor", None)
         return monitor is not None and monitor.doubts_rig
 

@@ -65,8 +65,7 @@ class CalibrationNeeds:
     coverage: float = 0.4
     """Share of the image's width and height that all corners together span."""
     focal_sigma: float = 0.005
-    """Largest standard deviation of the focal length found, over the focal length: 1 % of the distance is 3 cm
-    at 3 m."""
+    """Largest standard deviation of the focal length, over the focal length: 1 % is 3 cm at 3 m."""
     centre_sigma_px: float = 4.0
     """Largest standard deviation of the optical centre."""
     place_sigma_m: float = 0.005
@@ -136,8 +135,8 @@ def calibrate_camera(
     views = _different(views, needs.different_px)
     if len(views) < needs.views:
         raise CalibrationError(
-            f"camera '{name}': only {len(views)} of the views differ, needed are {needs.views}: move and tilt "
-            "the board between images"
+            f"camera '{name}': only {len(views)} of the views differ, needed are {needs.views}: move and "
+            "tilt the board between images"
         )
     height, width = next(iter(sizes))
     matrix, distortion, error = _lens(name, views, (width, height), needs)
@@ -161,8 +160,8 @@ def calibrate_camera(
     check_camera(camera, limits)
     if not sigma_m <= needs.place_sigma_m:
         raise CalibrationError(
-            f"camera '{name}': the known boards leave its place uncertain by {1e3 * sigma_m:.1f} mm, allowed are "
-            f"{1e3 * needs.place_sigma_m:g} mm: hold the board nearer, and at more places"
+            f"camera '{name}': the known boards leave its place uncertain by {1e3 * sigma_m:.1f} mm, allowed "
+            f"are {1e3 * needs.place_sigma_m:g} mm: hold the board nearer, and at more places"
         )
     return camera
 
@@ -233,9 +232,9 @@ def _lens(
     spread = np.ravel(sigma)[:4] / (matrix[0, 0], matrix[1, 1], 1.0, 1.0)  # of fx, fy, cx, cy
     if not (spread[:2].max() <= needs.focal_sigma and spread[2:].max() <= needs.centre_sigma_px):
         raise CalibrationError(
-            f"camera '{name}': these views leave the focal length uncertain by {100 * spread[:2].max():.2g} % and "
-            f"the optical centre by {spread[2:].max():.1f} px, allowed are {100 * needs.focal_sigma:g} % and "
-            f"{needs.centre_sigma_px:g} px: take more views, nearer, tilted and into the corners"
+            f"camera '{name}': views leave the focal length uncertain by {100 * spread[:2].max():.2g} % "
+            f"and the optical centre by {spread[2:].max():.1f} px, allowed are {100 * needs.focal_sigma:g} % "
+            f"and {needs.centre_sigma_px:g} px: take more views, nearer, tilted and into the corners"
         )
     return np.array(matrix, np.float64), np.array(distortion, np.float64).ravel(), float(error)
 
@@ -261,7 +260,7 @@ def _place(
     pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ shift.ravel()
     seen, slopes = cv2.projectPoints(points, turn, shift, matrix, distortion)
     error = float(np.sqrt(np.mean(np.sum((seen[:, 0] - pixels) ** 2, axis=1))))
-    # Of turn and shift [6, 6]; the error is of x and y together. Then of the place c = -R^T t, by differences.
+    # Covariance of turn and shift [6, 6], the error being of x and y together; then of c = -R^T t.
     spread = 0.5 * error**2 * np.linalg.pinv(slopes[:, :6].T @ slopes[:, :6])
     both, step = np.concatenate((turn.ravel(), shift.ravel())), 1e-6
     moved = [-cv2.Rodrigues(both[:3] + d[:3])[0].T @ (both[3:] + d[3:]) for d in step * np.eye(6)]

@@ -1,4 +1,4 @@
-"""Two cameras, a track and its monitor as one: frames go in as they come, a state that can be trusted comes out.
+"""Two cameras, a track and its monitor as one: frames go in as they come, a state to be trusted comes out.
 
 The twin's cameras and a real rig's use the same: `Eyes.take` each frame, `Eyes.expect_plate` what the robot's
 joints say, and ask `Eyes.state` when a policy needs it.

@@ -31,11 +31,11 @@ class Health:
     anchored: bool = False
     """Whether it began where the motion before it met the plate, so that less of it must be seen."""
     lying: bool | None = None
-    """Whether the ball is where one that lies on the plate would be; None if nobody said where the plate is."""
+    """Whether the ball is where one that lies on the plate would be; None if nobody said where that is."""
 
 
 LYING_M = 0.03
-"""A ball no further from the plate may be lying on it: the plate's place is told every 50 ms, and a plate that
+"""A ball no further from the plate may be lying on it: the plate's place is told every 50 ms, and one that
 accelerates at 20 m/s2 is by then 25 mm from where its velocity takes it [design]."""
 
 

@@ -31,12 +31,13 @@ Cause = Literal[
     "stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera", "plate elsewhere",
     "cameras disagree", "size", "second ball", "pushed", "too young", "surprise", "late frame", "none",
 ]  # fmt: skip
-"""stamp ahead: of a time that has not come. stamps out of order: repeat, jump or are exchanged. clocks apart: one
-camera's frames seem to travel longer than the other's. frozen camera: repeats a picture. silent camera: gives none. plate elsewhere: a camera does not see the robot's plate where its
-calibration says. cameras disagree: rays of the two miss each other. size: the ball looks larger or smaller than
-it is. second ball: something else in view looks like one. pushed: the ball does not fall freely, and does not
-lie on the plate. too young: seen for too short a time. surprise: it is not where it should be. late frame: is
-refused and counted, no more."""
+"""stamp ahead: of a time that has not come. stamps out of order: repeat, jump or are exchanged. clocks
+apart: one camera's frames seem to travel longer than the other's. frozen camera: repeats a picture. silent
+camera: gives none. plate elsewhere: a camera does not see the robot's plate where its calibration says.
+cameras disagree: rays of the two miss each other. size: the ball looks larger or smaller than it is. second
+ball: something else in view looks like one. pushed: the ball does not fall freely, and does not lie on the
+plate. too young: seen for too short a time. surprise: it is not where it should be. late frame: is counted,
+and refused if it is very late."""
 RIG: frozenset[Cause] = frozenset(
     {
         *("stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera"),
@@ -198,7 +199,7 @@ class Monitor:
         part = np.ascontiguousarray(image[3::7])
         if not part.any():
             return False
-        digest = zlib.crc32(part)
+        digest = zlib.crc32(part.data)
         repeated = digest in one.digests
         one.repeats = one.repeats + 1 if repeated else 0
         self.noticed["frozen camera"] += repeated

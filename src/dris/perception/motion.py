@@ -134,11 +134,11 @@ def fit_motion(
 def _known(
     anchor: Anchor | None, reference_s: float, acceleration_in_base: Array, unknowns: int
 ) -> tuple[Array, Array]:
-    """An anchor as equations for 2 or 3 unknown vectors, in its deviations: p + v tau = anchor - a tau^2 / 2."""
+    """An anchor as equations for p, v (and a), in its deviations: p + v tau = anchor - a tau^2 / 2."""
     if anchor is None:
         return np.zeros((0, 3 * unknowns)), np.zeros(0)
     tau = anchor.time_s - reference_s
-    rows = np.kron((1.0, tau, 0.5 * tau**2)[:unknowns], np.eye(3))
+    rows: Array = np.kron((1.0, tau, 0.5 * tau**2)[:unknowns], np.eye(3)).astype(np.float64)
     return rows / anchor.sigma_m, (anchor.ball_in_base - 0.5 * acceleration_in_base * tau**2) / anchor.sigma_m
 
 

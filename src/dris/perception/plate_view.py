@@ -1,8 +1,8 @@
 """Where a camera sees the robot's plate, against where its calibration says it should: a check of the rig.
 
-The robot knows its plate from its joints. The plate's four edges are looked for around where they should be, by
-brightness that changes across them, whatever the colours are. A camera that was moved, exchanged or calibrated
-wrongly sees them elsewhere; nothing else tells when both cameras are wrong alike.
+The robot knows its plate from its joints. The plate's four edges are looked for around where they should be,
+by brightness that changes across them, whatever the colours are. A camera that was moved, exchanged or
+calibrated wrongly sees them elsewhere; nothing else tells when both cameras are wrong alike.
 """
 
 from __future__ import annotations

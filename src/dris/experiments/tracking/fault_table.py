@@ -1,4 +1,4 @@
-"""Whether the eyes know when they are wrong: faults on recorded trials, and clean trials: `dris lab faults`."""
+"""Whether the eyes know when they are wrong, with faults and without: `dris lab faults`."""
 
 from __future__ import annotations
 

@@ -60,33 +60,30 @@ def onset_s(recording: Recording) -> float:
 
 def each(change: Callable[[Frame], Frame | None], later: bool = False, only: int | None = None) -> Spoil:
     """Change every frame (of one camera, from the onset on); None loses it."""
-
-    def spoil(recording: Recording) -> list[Arrived]:
-        start_s, found = onset_s(recording) if later else -np.inf, []
-        for item in recording.frames:
-            touched = item.now_s >= start_s and only in (None, item.frame.camera)
-            frame = change(item.frame) if touched else item.frame
-            if frame is not None:
-                found.append(replace(item, frame=frame))
-        return found
-
-    return spoil
+    return lambda recording: _change(
+        recording, change, onset_s(recording) if later else -np.inf, np.inf, only
+    )
 
 
 def during(seconds: float, change: Callable[[Frame], Frame | None], only: int | None = None) -> Spoil:
     """Change frames (of one camera) for a while from the onset on; None loses them."""
+    return lambda recording: _change(recording, change, onset_s(recording), seconds, only)
 
-    def spoil(recording: Recording) -> list[Arrived]:
-        start_s = onset_s(recording)
-        inside = [start_s <= item.now_s < start_s + seconds for item in recording.frames]
-        changed = each(change, later=True, only=only)
-        kept = changed(
-            replace(recording, frames=[i for i, hit in zip(recording.frames, inside, strict=True) if hit])
-        )
-        rest = [i for i, hit in zip(recording.frames, inside, strict=True) if not hit]
-        return sorted(kept + rest, key=lambda item: item.now_s)
 
-    return spoil
+def _change(
+    recording: Recording,
+    change: Callable[[Frame], Frame | None],
+    start_s: float,
+    seconds: float,
+    only: int | None,
+) -> list[Arrived]:
+    found = []
+    for item in recording.frames:
+        touched = start_s <= item.now_s < start_s + seconds and only in (None, item.frame.camera)
+        frame = change(item.frame) if touched else item.frame
+        if frame is not None:
+            found.append(replace(item, frame=frame))
+    return found
 
 
 def shifted(seconds: float) -> Callable[[Frame], Frame]:

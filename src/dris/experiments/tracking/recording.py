@@ -25,11 +25,12 @@ EVERY_S = 0.005
 POSITION_M, SPEED = 0.05, 0.5
 """A state that is further off [m], [m/s] is wrong,"""
 AFTER_S, BEFORE_S = 0.045, 0.01
-"""unless an impact ended less than `AFTER_S` ago, or comes within `BEFORE_S`: a foreseen one is a little early."""
+"""unless an impact ended less than `AFTER_S` ago, or comes within `BEFORE_S`: one that is foreseen may be a
+little early."""
 IMPACT_SPEED = 0.3
-"""A touch that changes the velocity by more within `TOUCH_S` is an impact [m/s]: a ball on a ramp chatters."""
+"""A touch that changes the velocity by more within `TOUCH_S` is an impact [m/s]: balls on a ramp chatter."""
 TOUCH_S = 0.008
-"""An impact ends when the ball has left what it met, or after so long: on the twin's pad it takes 5 to 7 ms."""
+"""An impact ends when the ball has left what it met, or after so long: on the twin's pad after 5 to 7 ms."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,15 @@ class Truth:
 
     def impacts_s(self) -> list[tuple[float, float]]:
         """From when to when the ball met something hard enough."""
-        found, ticks = [], round(TOUCH_S / 1e-3)
-        for k in range(1, len(self.states)):
+        found, ticks, last = [], round(TOUCH_S / 1e-3), len(self.states) - 1
+        for k in range(1, last + 1):
             if self.touched[k] and not self.touched[k - 1]:
-                before = self.states[k - 1].thing_velocity
-                after = self.states[min(k + ticks, len(self.states) - 1)].thing_velocity
-                if np.linalg.norm(after - before) > IMPACT_SPEED:
-                    end = next(
-                        (n for n in range(k, k + ticks) if n < len(self.touched) and not self.touched[n]),
-                        k + ticks,
+                before, after = self.states[k - 1], self.states[min(k + ticks, last)]
+                if np.linalg.norm(after.thing_velocity - before.thing_velocity) > IMPACT_SPEED:
+                    left = (n for n in range(k, min(k + ticks, last)) if not self.touched[n])
+                    found.append(
+                        (self.states[k].time_s, self.states[next(left, min(k + ticks, last))].time_s)
                     )
-                    found.append((self.states[k].time_s, self.states[min(end, len(self.states) - 1)].time_s))
         return found
 
     def landing_s(self) -> float:
@@ -127,9 +126,7 @@ class Seen:
     causes: list[str] = field(default_factory=list)
     """Of the verdict then."""
     stopped: bool = False
-    refused_s: list[float] = field(default_factory=list)
-    """When frames came that were refused."""
-    refused: dict[str, int] = field(default_factory=dict)
+    noticed: dict[str, int] = field(default_factory=dict)
     """What the monitor noticed, counted."""
 
     def ask(self, eyes: Eyes, truth: State) -> None:
@@ -143,7 +140,7 @@ class Seen:
         self.errors.append(off)
         self.causes.append(eyes.monitor.verdict.cause)
         self.stopped = eyes.monitor.verdict.level == "stop"
-        self.refused = dict(eyes.monitor.noticed)
+        self.noticed = {str(cause): count for cause, count in eyes.monitor.noticed.items()}
 
     def fair(self, impacts_s: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         """Errors of the states that were told, those about impacts left out."""
@@ -182,10 +179,7 @@ def replay(
             eyes.expect_plate(plate)
             plate = next(plates, None)
         while frame is not None and frame.now_s <= truth.time_s + 1e-9:
-            found = sum(eyes.monitor.noticed.values())
             eyes.take(frame.frame, truth.time_s)
-            if sum(eyes.monitor.noticed.values()) > found:
-                seen.refused_s.append(truth.time_s)
             frame = next(frames, None)
         if tick % round(EVERY_S / 1e-3) == 0:
             seen.ask(eyes, truth)
