@@ -20,7 +20,15 @@ from dris.lab.sensor import (  # noqa: E402
 )
 from dris.perception.calibration import CalibrationError  # noqa: E402
 from dris.perception.camera import laboratory_rig  # noqa: E402
-from dris.perception.charuco import Board, calibrate_camera  # noqa: E402
+from dris.perception.charuco import (  # noqa: E402
+    Board,
+    CalibrationNeeds,
+    View,
+    _lens,
+    _place,
+    calibrate_camera,
+    find_board,
+)
 from dris.perception.detect import detect  # noqa: E402
 from dris.perception.sources import (  # noqa: E402
     ArchiveSource,
@@ -94,6 +102,88 @@ def test_parallel_boards_are_refused():
     flat = [board_pose(generator, 0.0) for _ in range(9)]
     with pytest.raises(CalibrationError, match="parallel within"):
         calibrate_camera("left", [show(pose) for pose in flat], flat, BOARD)
+
+
+def test_repeated_views_count_once(boards):
+    images, poses = boards
+    with pytest.raises(CalibrationError, match="only 2 of the views differ, needed are 8: move and tilt"):
+        calibrate_camera("left", images[:2] * 5, poses[:2] * 5, BOARD)
+
+
+def test_views_that_leave_the_lens_open_are_refused(boards):
+    """Two tilts 17 degrees apart and 0.2 px of noise; with 40 degrees every way that is good enough."""
+    points = find_board(boards[0][0], BOARD).points_in_board
+    generator, tilted, wide = np.random.default_rng(4), [], []
+    for k in range(9):
+        turn, place = cv2.Rodrigues(np.deg2rad([0.0, 17.0 * (k % 2), 0.0]))[0], (k % 3 - 1, k // 3 - 1)
+        pose = np.eye(4)
+        pose[:3, :3] = turn
+        pose[:3, 3] = 0.8 * np.array([0.2 * place[0], 0.15 * place[1], 1.0]) - turn @ (0.16, 0.12, 0.0)
+        tilted.append(RIG[0].camera_to_base @ pose)
+        wide.append(board_pose(generator, 40))
+
+    def seen(poses):
+        pixels = [RIG[0].project(points @ pose[:3, :3].T + pose[:3, 3]) for pose in poses]
+        noisy = [found + generator.normal(0, 0.2, found.shape) for found in pixels]
+        return [View(k, points, found) for k, found in enumerate(noisy)]
+
+    with pytest.raises(CalibrationError, match="leave the focal length uncertain by"):
+        _lens("left", seen(tilted), (640, 480), CalibrationNeeds())
+    matrix, _, error = _lens("left", seen(wide), (640, 480), CalibrationNeeds())
+    assert matrix[0, 0] == pytest.approx(600, rel=0.01) and error == pytest.approx(0.2 * 2**0.5, rel=0.1)
+
+
+def test_the_uncertainty_of_a_place_is_the_spread_of_repeated_calibrations(boards):
+    """Corners with 0.5 px of noise, 30 times: the spread is what one calibration says, within a third."""
+    images, poses = boards
+    views = [find_board(image, BOARD, k) for k, image in enumerate(images[:4])]
+    lens, generator = (RIG[0].matrix, np.array(RIG[0].distortion)), np.random.default_rng(0)
+    exact = [
+        View(v.image, v.points_in_board, RIG[0].project(v.points_in_board @ pose[:3, :3].T + pose[:3, 3]))
+        for v, pose in zip(views, poses, strict=False)
+    ]
+
+    def noisy():
+        return [
+            (View(v.image, v.points_in_board, v.pixels + generator.normal(0, 0.5, v.pixels.shape)), pose)
+            for v, pose in zip(exact, poses, strict=False)
+        ]
+
+    found = [_place("left", noisy(), *lens) for _ in range(30)]
+    spread_m = np.sqrt(np.linalg.eigvalsh(np.cov(np.array([pose[:3, 3] for pose, _, _ in found]).T))[-1])
+    assert np.mean([sigma_m for _, _, sigma_m in found]) == pytest.approx(spread_m, rel=0.34)
+    with pytest.raises(CalibrationError, match="leave its place uncertain by"):
+        calibrate_camera("left", images, poses, BOARD, CalibrationNeeds(place_sigma_m=1e-5))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.full((4, 4), np.nan), "pose 1 is not finite or its rotation not orthonormal"),
+        (np.eye(3), r"pose 1 has shape \(3, 3\), expected a transform \(4, 4\) or None"),
+        (2 * np.eye(4), "its rotation not orthonormal: give None if unknown"),
+        ("here", r"pose 1 has shape \(\)"),
+    ],
+)
+def test_poses_that_are_none_are_refused_in_one_line(boards, wrong, message):
+    images, poses = boards
+    with pytest.raises(CalibrationError, match=message):
+        calibrate_camera("left", images, [poses[0], wrong, *poses[2:]], BOARD)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros((480, 640, 3)), r"image 2 is float64 \(480, 640, 3\), expected uint8"),
+        (np.zeros((480, 640, 4), np.uint8), r"image 2 is uint8 \(480, 640, 4\)"),
+        (np.zeros(7, np.uint8), r"image 2 is uint8 \(7,\)"),
+        (None, "image 2 is NoneType, expected an 8-bit grey or BGR image"),
+    ],
+)
+def test_images_that_are_none_are_refused_in_one_line(boards, wrong, message):
+    images, poses = boards
+    with pytest.raises(CalibrationError, match=message):
+        calibrate_camera("left", [*images[:2], wrong, *images[3:]], poses, BOARD)
 
 
 # The sensor.

@@ -88,7 +88,8 @@ class CatchLoop:
         now_s = self._robot.time_s
         position, rotation = self._controller.kinematics.plate(self._robot.joints())
         velocity = (position - self._plate) / max(now_s - self._told_s, 1e-3)
-        self._observer.observe_plate(Plate(now_s, position, rotation[:, 2], velocity))
+        plate = Plate(now_s, position, rotation[:, 2], velocity, edge_in_base=rotation[:, 0])
+        self._observer.observe_plate(plate)
         self._told_s, self._plate = now_s, position
 
     def _step(self, now_s: float) -> None:

@@ -21,7 +21,7 @@ _NO_FAULTS = Faults()
 
 def lab(
     what: tyro.conf.Positional[
-        Literal["contact", "gains", "cameras", "tracking", "faults", "sight", "belief"]
+        Literal["contact", "gains", "cameras", "tracking", "conditions", "faults", "sight", "belief"]
     ],
     policy: str = "dris-200",
     repeats: int = 5,
@@ -31,11 +31,14 @@ def lab(
 
     Args:
         what: contact: what balls do on a plate, asked and measured; gains: fit K and D to the training world;
-            cameras: time of a pair of pictures; tracking: errors of the track of drawn throws; faults: the
-            same under one imperfection at a time; sight: errors of the track of the twin's balls; belief:
-            the same of a belief beside the tracker, while a policy catches, with good cameras and poor ones.
+            cameras: time of a pair of pictures; tracking: errors of the track of drawn throws;
+            conditions: the same under one imperfection at a time; faults: whether the eyes notice faults of
+            cameras, clocks and rooms, and are right without; sight: errors of the track of the twin's balls;
+            belief: the same of a belief beside the tracker, while a policy catches, with good cameras and
+            poor ones.
         policy: Whose catches excite the joints (gains).
-        repeats: Throws of a kind (tracking, sight, belief), pairs of pictures (cameras).
+        repeats: Throws of a kind (tracking, sight, belief), clean trials of a ball and ramp (faults), pairs
+            of pictures (cameras).
         json_file: Also write the result to this file.
     """
     validation.check_at_least_one(repeats=repeats)
@@ -46,7 +49,8 @@ def lab(
         "gains": lambda: _gains(policy),
         "cameras": lambda: _cameras(repeats),
         "tracking": lambda: _tracking(repeats),
-        "faults": _faults,
+        "conditions": _conditions,
+        "faults": lambda: _faults(repeats),
         "sight": lambda: _sight(repeats),
         "belief": lambda: _belief(repeats),
     }
@@ -104,10 +108,16 @@ def _tracking(throws: int) -> str:
     return f"{table(measured)}\n{summary(measured)}"
 
 
-def _faults() -> str:
+def _conditions() -> str:
     from dris.experiments.tracking.conditions import conditions_table
 
     return conditions_table()
+
+
+def _faults(repeats: int) -> list[dict[str, Any]]:
+    from dris.experiments.tracking.fault_table import measure
+
+    return measure(repeats)
 
 
 def _sight(launches: int) -> list[dict[str, Any]]:

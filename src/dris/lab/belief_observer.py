@@ -94,10 +94,16 @@ class BeliefObserver:
         seen, belief = self.inner.estimate(time_s), self.belief
         if isinstance(self.inner, TruthObserver) and seen is not None:
             self._take_state(time_s, np.concatenate((seen.position, seen.velocity)))
-        if belief.time_s is None or belief.is_stale(time_s):
+        if belief.time_s is None or belief.is_stale(time_s) or self._is_doubted:
             return seen
         mean, _ = belief.at(time_s)
         return BallEstimate(mean[:3], mean[3:])
+
+    @property
+    def _is_doubted(self) -> bool:
+        """Whether the cameras' monitor does not believe the rig; its doubts about a track are the track's."""
+        monitor = getattr(self.inner, "monitor", None)
+        return monitor is not None and monitor.doubts_rig
 
     def _take_state(self, time_s: float, state: np.ndarray) -> None:
         belief = self.belief

@@ -24,11 +24,12 @@ from dris.lab.twin import TICK_S, WINDOW, Twin
 from dris.perception.arrival import Arrival
 from dris.perception.camera import CameraModel, Rig, look_at
 from dris.perception.detect import BallColour, Detection, DetectorConfig, Image
+from dris.perception.eyes import Eyes
+from dris.perception.monitor import Monitor, MonitorConfig
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
 from dris.perception.track import BallTracker, TrackerConfig
 from dris.perception.triangulate import Bearing, sight_of
-from dris.perception.watch import look
 
 LENS = (-0.12, 0.06, 0.0004, -0.0003, 0.0)
 """Distortion of both lenses (k1, k2, p1, p2, k3) [assumed: a 6 mm lens]."""
@@ -108,27 +109,52 @@ class CameraObserver:
     """Both cameras and the tracker of one trial."""
 
     def __init__(
-        self, twin: Twin, thing: CatchObject, config: CameraObserverConfig | None = None, seed: int = 0
+        self,
+        twin: Twin,
+        thing: CatchObject,
+        config: CameraObserverConfig | None = None,
+        seed: int = 0,
+        believed: Rig | None = None,
+        monitor: MonitorConfig | None = None,
     ):
+        """Open the eyes.
+
+        Args:
+            twin: Whose ball.
+            thing: The ball.
+            config: The way from light to a state.
+            seed: Of noise, jitter and losses.
+            believed: The cameras as calibrated, if that differs from what they are.
+            monitor: From when on the eyes do not believe themselves.
+        """
         self.config = config = config or CameraObserverConfig()
         self._names = [camera.name for camera in twin.config.lab.cameras]
         self.rig = Rig((camera_model(twin.config.lab.cameras[0]), camera_model(twin.config.lab.cameras[1])))
         self._maps = [lens_maps(self.rig[k]) for k in (0, 1)]
-        self._detector = detector(thing)
         self._twin, self.radius_m = twin, thing.radius
         generator = np.random.default_rng(seed)
         self._planned = deque(exposures(config.sensor, 0.0, LONGEST_S, generator))
         self._shape = (self.rig[0].height, self.rig[0].width, 3)
         self._noise = SensorNoise(self._shape, config.sensor, generator)
         self._open: list[_Shot] = []
-        self._travelling: deque[tuple[float, Frame]] = deque()
+        self._travelling: deque[tuple[float, Frame, bool]] = deque()
         self._missed = [True, True]  # the next frame of a camera that missed the ball is a whole one
-        self.tracker = BallTracker(self.rig, config.tracker)
+        self.eyes = Eyes(believed or self.rig, thing.outline, detector(thing), config.tracker, monitor)
         self.shown: list[tuple[Image, Detection | None]] = [(np.zeros(self._shape, np.uint8), None)] * 2
         """Last frame of each camera and what was found in it, for videos."""
         self.frames = self.found = 0
         self.on_sight: Callable[[Bearing], None] | None = None
         """Told of every detection, after the tracker."""
+
+    @property
+    def tracker(self) -> BallTracker:
+        """Of the ball."""
+        return self.eyes.tracker
+
+    @property
+    def monitor(self) -> Monitor:
+        """Says when the eyes should not be believed."""
+        return self.eyes.monitor
 
     @property
     def found_share(self) -> float:
@@ -150,20 +176,26 @@ class CameraObserver:
         for shot in self._open:
             if not shot.instants:
                 frame = Frame(shot.exposure.stamp_s, shot.exposure.camera, self._frame(shot))
-                self._travelling.append((shot.exposure.true_s + self.config.delay_s, frame))
+                comes_s = shot.exposure.true_s + self.config.delay_s
+                self._travelling.append((comes_s, frame, shot.centre is None))
         self._open = [shot for shot in self._open if shot.instants]
         while self._travelling and self._travelling[0][0] <= twin.time_s + 1e-9:
-            frame = self._travelling.popleft()[1]
-            found = look(frame, self.tracker, self._detector)
-            self._missed[frame.camera] = found is None
-            if found is not None and self.on_sight is not None:
-                self.on_sight(sight_of(frame.time_s, frame.camera, self.rig[frame.camera], found))
-            self.frames, self.found = self.frames + 1, self.found + (found is not None)
-            self.shown[frame.camera] = (frame.image, found)
+            self.take(*self._travelling.popleft()[1:])
+
+    def take(self, frame: Frame, whole: bool) -> None:
+        """Look at a frame that has come."""
+        found = self.eyes.take(frame, self._twin.time_s, whole)
+        self._missed[frame.camera] = found is None
+        if found is not None and self.on_sight is not None:
+            self.on_sight(sight_of(frame.time_s, frame.camera, self.eyes.rig[frame.camera], found))
+        self.frames, self.found = self.frames + 1, self.found + (found is not None)
+        self.shown[frame.camera] = (frame.image, found)
 
     def _window(self, exposure: Exposure) -> tuple[int, int] | None:
         """Where to look, if the ball is being followed."""
         if self.config.window_half_px is None or self._missed[exposure.camera]:
+            return None
+        if self.eyes.wants_all(exposure.camera, self._twin.time_s):
             return None
         centre = self.tracker.predicted_px(exposure.stamp_s, exposure.camera)
         height, width = self._shape[:2]
@@ -214,17 +246,17 @@ class CameraObserver:
         """It needs no telling."""
 
     def observe_plate(self, plate: Plate) -> None:
-        """Tell the tracker where the plate is."""
-        if self.config.knows_plate:
-            self.tracker.expect_plate(plate)
+        """Tell the eyes where the plate is."""
+        self.eyes.expect_plate(plate, self.config.knows_plate)
 
     def estimate(self, time_s: float) -> BallEstimate | None:
-        """The ball as the track has it, carried on to a time; None if it is lost or too old."""
-        state = self.tracker.state(time_s)
-        if state is None or not state.valid:
-            return None
-        return BallEstimate(state.ball_in_base, state.velocity_in_base)
+        """The ball as the track has it, carried on to a time.
+
+        None if it is lost or too old, or while `monitor.verdict` says not to act on it.
+        """
+        state = self.eyes.state(time_s)
+        return None if state is None else BallEstimate(state.ball_in_base, state.velocity_in_base)
 
     def arrival(self, time_s: float, height_m: float) -> Arrival | None:
         """By the parabola through the flight so far."""
-        return self.tracker.arrival(height_m)
+        return self.eyes.arrival(time_s, height_m)

@@ -73,6 +73,11 @@ class CatchObject:
         return float(sum(math.prod(part.size) for part in self.parts) ** (1 / 3))
 
     @property
+    def outline(self) -> tuple[float, float]:
+        """Smallest and largest radius that its outline can have, seen from any side [m]."""
+        return min(min(part.size) for part in self.parts), self.reach
+
+    @property
     def reach(self) -> float:
         """Furthest that any point of it can be from its centre of mass [m]."""
         return max(

@@ -7,7 +7,7 @@ fitted to the largest part of the outline that agrees on one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cv2
 import numpy as np
@@ -97,7 +97,22 @@ def detect(
     near_px: tuple[float, float] | None = None,
     ignore: Image | None = None,
 ) -> Detection | None:
-    """The most complete ball in an image, or None.
+    """The most complete ball in an image, or None; the arguments of `candidates`."""
+    return most_complete(candidates(image, config, near_px, ignore))
+
+
+def most_complete(found: list[Detection]) -> Detection | None:
+    """The one with the longest outline, or None if there is none."""
+    return max(found, key=lambda d: d.score * d.radius_px, default=None)
+
+
+def candidates(
+    image: Image,
+    config: DetectorConfig | None = None,
+    near_px: tuple[float, float] | None = None,
+    ignore: Image | None = None,
+) -> list[Detection]:
+    """Everything in an image that may be the ball.
 
     Args:
         image: 8-bit BGR [height, width, 3].
@@ -113,7 +128,7 @@ def detect(
         raise ValueError("expected an 8-bit BGR image of shape (height, width, 3)")
     left, top, right, bottom = _region(image.shape, near_px, config.roi_half_px)
     if right - left < 3 or bottom - top < 3:
-        return None
+        return []
     mask = config.colour.mask(image[top:bottom, left:right])
     if ignore is not None:
         mask[ignore[top:bottom, left:right] > 0] = 0
@@ -124,11 +139,7 @@ def detect(
     outlines = sorted((o for o in outlines if len(o) >= 8), key=len, reverse=True)[:6]
     size = (mask.shape[1], mask.shape[0])
     found = [d for d in (_fit(o[:, 0].astype(np.float64), size, config) for o in outlines) if d is not None]
-    if not found:
-        return None
-    best = max(found, key=lambda d: d.score * d.radius_px)
-    x, y = best.centre_px
-    return Detection((x + left, y + top), best.radius_px, best.score)
+    return [replace(d, centre_px=(d.centre_px[0] + left, d.centre_px[1] + top)) for d in found]
 
 
 def ball_coloured(images: list[Image], config: DetectorConfig | None = None, margin_px: int = 3) -> Image:

@@ -36,6 +36,8 @@ class Motion:
     rms_px: float
     span_s: float
     """Time between the first and the last sight."""
+    doubt: float = 0.0
+    """How far the velocity would be from this one if the acceleration were found too, and better [m/s]."""
 
     def at(self, time_s: float) -> tuple[Array, Array]:
         """Position and velocity at a time."""
@@ -64,7 +66,7 @@ class Anchor:
 
 def fit_motion(
     sights: Sequence[Bearing],
-    acceleration_in_base: Array,
+    acceleration_in_base: Array | None,
     sigma_px: float,
     reference_s: float | None = None,
     anchor: Anchor | None = None,
@@ -73,12 +75,14 @@ def fit_motion(
 
     Args:
         sights: At least two of each camera, at different times; with an anchor, one of each after it.
-        acceleration_in_base: Known acceleration [3]: gravity in flight, zero on a plate.
+        acceleration_in_base: Known acceleration [3]: gravity in flight, zero on a plate. None: it is found as
+            well, which needs three sights of each camera and makes the velocity 3.7 times less certain.
         sigma_px: Standard deviation of a detection, along x and y.
         reference_s: Time that position and velocity are meant for; the last sight's if None.
         anchor: A known place, if there is one.
     """
-    if not _determined(sights, anchor):
+    free = acceleration_in_base is None
+    if not _determined(sights, anchor, 3 if free else 2):
         return None
     times = np.array([sight.time_s for sight in sights])
     reference = float(times.max()) if reference_s is None else reference_s
@@ -88,12 +92,14 @@ def fit_motion(
     axes = np.stack([sight.axis for sight in sights])
     offsets = np.array([sight.offset for sight in sights])
     focal = np.array([sight.focal_px for sight in sights])
-    fallen = 0.5 * tau[:, None] ** 2 * acceleration_in_base
-    # rows (p + v tau) = values - rows a tau^2 / 2
-    system = np.concatenate((rows, rows * tau[:, None, None]), axis=2)
+    known_pull = NONE if acceleration_in_base is None else np.asarray(acceleration_in_base, dtype=np.float64)
+    # rows (p + v tau) = values - rows a tau^2 / 2; an unknown a is three unknowns more
+    powers = np.stack((np.ones_like(tau), tau, 0.5 * tau**2)[: 3 if free else 2], axis=1)  # [n, 2 or 3]
+    system = np.einsum("nij,nk->nikj", rows, powers).reshape(len(sights), 2, -1)
+    fallen = 0.5 * tau[:, None] ** 2 * known_pull
     target = values - np.einsum("nij,nj->ni", rows, fallen)
     weight = focal / sigma_px
-    known = _known(anchor, reference, acceleration_in_base)
+    known = _known(anchor, reference, known_pull, powers.shape[1])
     # First with equal depths, then with the depths found: equation errors become pixel errors.
     for _ in range(2):
         scaled, wanted = _weighted(system, target, weight, *known)
@@ -101,7 +107,7 @@ def fit_motion(
             solution = np.asarray(np.linalg.solve(scaled.T @ scaled, scaled.T @ wanted), np.float64)
         except np.linalg.LinAlgError:
             return None
-        points = solution[:3] + solution[3:] * tau[:, None] + fallen
+        points = powers @ solution.reshape(-1, 3) + fallen
         depth = np.einsum("nj,nj->n", points, axes) - offsets
         if not (depth > 0).all():
             return None
@@ -116,37 +122,39 @@ def fit_motion(
     return Motion(
         reference_s=reference,
         ball_in_base=solution[:3],
-        velocity_in_base=solution[3:],
-        acceleration_in_base=np.asarray(acceleration_in_base, dtype=np.float64),
-        covariance=covariance,
+        velocity_in_base=solution[3:6],
+        acceleration_in_base=solution[6:] if free else known_pull,
+        covariance=covariance[:6, :6],
         chi_square=chi_square,
         rms_px=float(sigma_px * np.sqrt(chi_square / len(error))),
         span_s=float(times.max() - times.min()),
     )
 
 
-def _known(anchor: Anchor | None, reference_s: float, acceleration_in_base: Array) -> tuple[Array, Array]:
-    """An anchor as equations, in its standard deviations: p + v tau = anchor - a tau^2 / 2."""
+def _known(
+    anchor: Anchor | None, reference_s: float, acceleration_in_base: Array, unknowns: int
+) -> tuple[Array, Array]:
+    """An anchor as equations for p, v (and a), in its deviations: p + v tau = anchor - a tau^2 / 2."""
     if anchor is None:
-        return np.zeros((0, 6)), np.zeros(0)
+        return np.zeros((0, 3 * unknowns)), np.zeros(0)
     tau = anchor.time_s - reference_s
-    rows = np.concatenate((np.eye(3), tau * np.eye(3)), axis=1)
+    rows: Array = np.kron((1.0, tau, 0.5 * tau**2)[:unknowns], np.eye(3)).astype(np.float64)
     return rows / anchor.sigma_m, (anchor.ball_in_base - 0.5 * acceleration_in_base * tau**2) / anchor.sigma_m
 
 
 def _weighted(system: Array, target: Array, weight: Array, rows: Array, values: Array) -> tuple[Array, Array]:
-    """All equations [m, 6] and their right-hand sides [m], each over its standard deviation."""
-    scaled = (system * weight[:, None, None]).reshape(-1, 6)
+    """All equations [m, 6 or 9] and their right-hand sides [m], each over its standard deviation."""
+    scaled = (system * weight[:, None, None]).reshape(-1, system.shape[2])
     return np.concatenate((scaled, rows)), np.concatenate(((target * weight[:, None]).ravel(), values))
 
 
-def _determined(sights: Sequence[Bearing], anchor: Anchor | None = None) -> bool:
-    """Two sights of each camera, at least a millisecond apart; an anchor stands for one of each."""
+def _determined(sights: Sequence[Bearing], anchor: Anchor | None = None, each: int = 2) -> bool:
+    """So many sights of each camera, over at least a millisecond; an anchor stands for one of each."""
     for camera in (0, 1):
         times = [sight.time_s for sight in sights if sight.camera == camera]
         if times and anchor is not None:
             times.append(anchor.time_s)
-        if len(times) < 2 or max(times) - min(times) < 1e-3:
+        if len(times) < each or max(times) - min(times) < 1e-3:
             return False
     return True
 

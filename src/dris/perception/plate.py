@@ -22,10 +22,13 @@ class Plate:
     """Unit length, away from the robot."""
     velocity_in_base: Array
     half_length_m: float = 0.12
+    edge_in_base: Array | None = None
+    """Direction of one of its edges, unit length; None if it is not known how it is turned."""
 
     def __post_init__(self) -> None:
         """Refuse what is no plate."""
-        for name in ("centre_in_base", "normal_in_base", "velocity_in_base"):
+        vectors = ["centre_in_base", "normal_in_base", "velocity_in_base"]
+        for name in vectors + ["edge_in_base"] * (self.edge_in_base is not None):
             value = np.array(getattr(self, name), dtype=np.float64)
             if value.shape != (3,) or not np.isfinite(value).all():
                 raise ValueError(f"{name} must be 3 finite numbers, got {getattr(self, name)}")

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dris.perception.arrival import Arrival
 from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
+from dris.perception.health import LYING_M, Health, seen_radii
 from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
 from dris.perception.plate import Plate, across_impact, impact_time, lying
-from dris.perception.track_config import Phase, TrackerConfig
+from dris.perception.track_config import BOUNCING_S, Phase, TrackerConfig
 from dris.perception.triangulate import Bearing, sight_of
 
 
@@ -31,11 +32,14 @@ class BallState:
     covariance: Array
     """Of (position, velocity) [6, 6]: detection noise only; calibration and clocks come on top."""
     age_s: float
-    """Requested time minus the time of the youngest sight that agreed with the track."""
+    """Requested time minus the time of the youngest sight that agreed with the track; negative if that sight
+    claims to be of later."""
     phase: Phase
     sights: int
     """How many the state rests on."""
     valid: bool
+    """Whether the youngest sight is neither too old nor of a time far ahead."""
+    health: Health = field(default_factory=Health)
 
 
 class BallTracker:
@@ -43,15 +47,17 @@ class BallTracker:
 
     def __init__(self, rig: Rig, config: TrackerConfig | None = None):
         self.rig, self.config = rig, config or TrackerConfig()
+        self._flew_s = -np.inf
         self.reset()
 
     def reset(self) -> None:
-        """Forget the ball."""
+        """Forget the ball, but not when one last flew."""
         self.phase: Phase = "searching"
         self.bounces: list[float] = []
         """Times of the first sights after each bounce (or other sudden change) of this track."""
         self.rejected = 0
         """Sights that neither fitted the track nor began a new motion."""
+        self._behind = 0  # sights in a row that are far older than the youngest
         self._sights: list[Bearing] = []  # of the present motion, by time
         self._history: list[Bearing] = []  # of this motion and those before it, by time
         self._suspects: list[Bearing] = []  # that do not fit it
@@ -87,7 +93,7 @@ class BallTracker:
         youngest = (
             self._motion.reference_s if self._motion else self._sights[-1].time_s if self._sights else None
         )
-        if youngest is not None and time_s - youngest > self.config.lost_s:
+        if youngest is not None and self._is_lost(time_s - youngest):
             self.reset()
         if detection is None or not np.isfinite((*detection.centre_px, detection.radius_px)).all():
             return
@@ -105,6 +111,14 @@ class BallTracker:
         else:
             self._insert(self._suspects, sight, self.config.window_s)
             self._break()
+
+    def _is_lost(self, since_s: float) -> bool:
+        """Whether a sight so long after the youngest (or before it, if negative) ends the track.
+
+        One far behind is late. Several in a row say that the youngest was stamped far ahead.
+        """
+        self._behind = self._behind + 1 if since_s < -self.config.lost_s else 0
+        return since_s > self.config.lost_s or self._behind >= self.config.begin_sights
 
     def _insert(self, sights: list[Bearing], sight: Bearing, window_s: float) -> None:
         """Add a sight at its place in time, and drop those that have left the window."""
@@ -185,21 +199,42 @@ class BallTracker:
             return
         if self._anchor is not None and self._anchor.time_s < window[0].time_s - self.config.window_s / 4:
             self._anchor = None
+        if found[0] == "flight" and not self._lies(found[1]):
+            self._flew_s = found[1].reference_s
         if found[0] != self.phase:  # the window that speaks for the new phase is all there is of it
             self._sights = window
         self.phase, self._motion = found
 
     def _explain(self, sights: Sequence[Bearing], present: Phase) -> tuple[Phase, Motion] | None:
         """The phase that explains sights best, with inertia, and the motion fitted under it."""
-        sigma = self.config.sigma_px
-        flight = fit_motion(sights, GRAVITY_IN_BASE, sigma, anchor=self._anchor)
-        plate = fit_motion(sights, NONE, sigma, anchor=self._anchor)
+        sigma, anchor = self.config.sigma_px, self._anchor
+        flight = fit_motion(sights, GRAVITY_IN_BASE, sigma, anchor=anchor)
+        plate = fit_motion(sights, NONE, sigma, anchor=anchor)
         if flight is None or plate is None:
             return None
+        # Sights alone decide: a plate that is a centimetre from where it was said to be moves the anchor.
+        falls = flight if anchor is None else fit_motion(sights, GRAVITY_IN_BASE, sigma)
+        rolls = plate if anchor is None else fit_motion(sights, NONE, sigma)
+        if falls is None or rolls is None:
+            return present, flight if present == "flight" else plate
         # Positive: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
-        evidence = flight.chi_square - plate.chi_square
+        evidence = falls.chi_square - rolls.chi_square
         threshold = self.config.change_chi_square * (1 if present == "flight" else -1)
-        return ("plate", plate) if evidence > threshold else ("flight", flight)
+        if evidence > threshold:
+            return "plate", replace(plate, doubt=self._doubt(sights, plate, rolls))
+        return "flight", replace(flight, doubt=self._doubt(sights, flight, falls))
+
+    def _doubt(self, sights: Sequence[Bearing], motion: Motion, alone: Motion) -> float:
+        """How much another velocity [m/s] the ball would have, were its acceleration found and not assumed.
+
+        0 unless that explains the sights better than the motion that was fitted to them alone.
+        """
+        free = fit_motion(sights, None, self.config.sigma_px, motion.reference_s)
+        if free is None or free.span_s < 0.7 * self.config.flight_proof_s:
+            return 0.0
+        if alone.chi_square - free.chi_square < 0.5 * self.config.change_chi_square:
+            return 0.0
+        return float(np.linalg.norm(free.velocity_in_base - motion.velocity_in_base))
 
     def state(self, time_s: float) -> BallState | None:
         """The ball at a time, or None while there is no track.
@@ -232,12 +267,35 @@ class BallTracker:
             age_s=age,
             phase=self.phase,
             sights=sum(s.time_s >= motion.reference_s - motion.span_s - 1e-9 for s in self._sights),
-            valid=age <= self.config.valid_s,
+            valid=abs(age) <= self.config.valid_s,
+            health=self._health(motion),
         )
 
-    def _lying(self, time_s: float) -> BallState | None:
-        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate."""
+    def _health(self, motion: Motion) -> Health:
+        """By what a state of this motion can be doubted."""
+        return Health(
+            rms_px=motion.rms_px,
+            doubt=motion.doubt,
+            radii_m=seen_radii(self._sights, motion),
+            surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
+            span_s=motion.span_s,
+            anchored=self._anchor is not None,
+            lying=self._lies(motion),
+        )
+
+    def _lies(self, motion: Motion) -> bool | None:
+        """Whether a motion ends where a ball that lies on the plate would be; None without a plate."""
         if self._plate is None:
+            return None
+        ball, at_s = motion.ball_in_base, motion.reference_s
+        return self._plate.under(ball, at_s) and abs(self._plate.gap(ball, at_s, self.radius_m)) < LYING_M
+
+    def _lying(self, time_s: float) -> BallState | None:
+        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate.
+
+        A ball that has flown lately may be bouncing, and one camera cannot tell.
+        """
+        if self._plate is None or time_s - self._flew_s < BOUNCING_S:
             return None
         fresh = [s for s in self._sights + self._suspects if time_s - s.time_s <= self.config.valid_s]
         found = lying(sorted(fresh, key=lambda s: s.time_s), self._plate, time_s)
@@ -245,7 +303,7 @@ class BallTracker:
             return None
         spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
         age = time_s - max(s.time_s for s in fresh)
-        return BallState(time_s, *found, spread, age, "plate", len(fresh), True)
+        return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, Health(lying=True))
 
     def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
         """The paper's estimate: position from the parabola, velocity from a line, both then carried on."""

@@ -9,6 +9,9 @@ from dris.core.validation import check_choices, check_positive
 
 Estimator = Literal["line", "gravity"]
 Phase = Literal["searching", "flight", "plate"]
+BOUNCING_S = 1.0
+"""A ball that was seen in flight may bounce for so long: from 1 m and with 0.6 of its speed each time,
+bounces take 0.54, 0.33 and 0.2 s [design]."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,328 @@
+"""Eyes that know when they are wrong: frames, looks and states come in, a verdict comes out.
+
+What acts on the ball's state reads `Monitor.verdict` and nothing else:
+
+    fine   nothing speaks against the state (there may be none)
+    hold   do not act on the state; keep the last reference until the verdict is fine again
+    stop   the rig is wrong: stop, and let somebody look at it. It stays so until `reset`
+
+Each verdict has a name (`Cause`) and a reason in words. Whatever was noticed is counted in `noticed`, single
+frames that were refused included; `changes` keeps when the verdict changed.
+
+There is no clock here: `now_s` is the caller's, of the clock that stamps the frames.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from dris.core.validation import check_positive
+from dris.perception.detect import Image
+from dris.perception.track import BallState
+
+Level = Literal["fine", "hold", "stop"]
+Cause = Literal[
+    "stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera", "plate elsewhere",
+    "cameras disagree", "size", "second ball", "pushed", "too young", "surprise", "late frame", "none",
+]  # fmt: skip
+"""stamp ahead: of a time that has not come. stamps out of order: repeat, jump or are exchanged. clocks
+apart: one camera's frames seem to travel longer than the other's. frozen camera: repeats a picture. silent
+camera: gives none. plate elsewhere: a camera does not see the robot's plate where its calibration says.
+cameras disagree: rays of the two miss each other. size: the ball looks larger or smaller than it is. second
+ball: something else in view looks like one. pushed: the ball does not fall freely, and does not lie on the
+plate. too young: seen for too short a time. surprise: it is not where it should be. late frame: is counted,
+and refused if it is very late."""
+RIG: frozenset[Cause] = frozenset(
+    {
+        *("stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera"),
+        *("plate elsewhere", "cameras disagree"),
+    }
+)
+"""Causes that are the rig's: a hold for one of them becomes a stop if it lasts."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be done with the ball's state."""
+
+    level: Level = "fine"
+    cause: Cause = "none"
+    reason: str = ""
+    since_s: float = -math.inf
+    """When this level and cause began."""
+
+
+@dataclass(frozen=True)
+class MonitorConfig:
+    """From when on something is wrong; measured distances to clean trials: docs/reports/perception.md."""
+
+    ahead_s: float = 0.002
+    """A stamp may be so far ahead of the clock: four standard deviations of its jitter."""
+    late_s: float = 0.25
+    """A frame older than this when it comes tells nothing of now."""
+    even_s: float = 0.006
+    """From its stamp to its coming a frame of a camera takes as long as the others, within so much: one that
+    comes sooner has a wrong stamp, one that comes later is late. Both cameras take as long, too. Half a frame
+    at 80 FPS."""
+    bad_stamps: int = 2
+    """Of the last `recent` frames of a camera, so many with a wrong stamp are a fault; one is refused."""
+    late_frames: int = 4
+    """So many late ones are a clock that jumped; fewer are taken for what they are."""
+    recent: int = 8
+    repeats: int = 2
+    """So many pictures in a row that were there before are a fault; one is refused."""
+    memory: int = 16
+    """Pictures of a camera that a new one is compared with."""
+    silent_s: float = 0.25
+    """A camera that gave no frame for so long."""
+    shift_px: float = 3.0
+    """The plate may be seen so far from where it should be: a third of a degree of a camera at f = 520 px."""
+    shifts: int = 3
+    """Looks at the plate, of one camera, whose median is judged."""
+    rms_px: float = 0.4
+    """Largest error of a fit."""
+    radius_ratio: float = 1.14
+    """The radius that a camera sees, over the ball's or the ball's over it: at most,"""
+    radius_disagreement: float = 1.12
+    """and one camera's over the other's."""
+    doubt: float = 0.15
+    """Largest difference to the velocity of a ball whose acceleration is found and not assumed [m/s]."""
+    young_s: float = 0.06
+    """A motion must have been seen for so long, unless it began at a bounce off the plate or lies on it;"""
+    young_age_s: float = 0.03
+    """then it must have been seen so recently."""
+    surprise: int = 3
+    """So many sights elsewhere than predicted contradict the motion; one if nothing fitted it lately."""
+    other_looks: int = 2
+    """A second ball must be seen in so many looks,"""
+    other_s: float = 0.25
+    """and holds for so long after the last of them."""
+    stop_s: float = 0.25
+    """A hold because of the rig that lasts so long becomes a stop."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that nothing passes."""
+        check_positive(
+            self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s"
+        )
+        for name in (
+            "bad_stamps",
+            "late_frames",
+            "repeats",
+            "shifts",
+            "surprise",
+            "other_looks",
+            "recent",
+            "memory",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.radius_ratio <= 1 or self.radius_disagreement <= 1:
+            raise ValueError("radius_ratio and radius_disagreement must be larger than 1")
+
+
+@dataclass
+class _Camera:
+    """What is remembered of one camera."""
+
+    stamp_s: float = -math.inf
+    """Of the last frame that was taken,"""
+    came_s: float | None = None
+    """and when it came."""
+    stamps: deque[Cause] = field(default_factory=deque)
+    """What was wrong with the stamps of the last frames, or "none"."""
+    travel_s: deque[float] = field(default_factory=deque)
+    """From stamp to coming, of frames that were neither early nor late."""
+    digests: deque[int] = field(default_factory=deque)
+    repeats: int = 0
+    shifts: deque[float] = field(default_factory=deque)
+
+
+class Monitor:
+    """Judges one rig and one track."""
+
+    def __init__(self, radii_m: tuple[float, float], config: MonitorConfig | None = None):
+        """Begin.
+
+        Args:
+            radii_m: Smallest and largest that the thing's outline can have; of a ball, twice the same.
+            config: From when on something is wrong.
+        """
+        self.config, self.radii_m = config or MonitorConfig(), radii_m
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything, also why it stopped: somebody has looked at the rig."""
+        self.verdict = Verdict()
+        self.noticed: Counter[Cause] = Counter()
+        """How often each cause was noticed: frames refused, looks and states that spoke for it."""
+        self.changes: list[Verdict] = []
+        self._cameras = (_Camera(), _Camera())
+        self._others: deque[float] = deque()
+        self._rig_since_s: float | None = None
+
+    def admit(self, now_s: float, stamp_s: float, camera: int, image: Image) -> bool:
+        """Take in a frame's stamp and bytes; whether it may be looked at."""
+        one = self._cameras[camera]
+        cause = self._stamp(one, now_s, stamp_s)
+        _remember(one.stamps, cause, self.config.recent)
+        self.noticed[cause] += cause != "none"
+        repeated = self._repeats(one, image)
+        if cause not in ("none", "late frame") or now_s - stamp_s > self.config.late_s or repeated:
+            return False
+        one.stamp_s, one.came_s = max(stamp_s, one.stamp_s), now_s
+        return True
+
+    def _stamp(self, one: _Camera, now_s: float, stamp_s: float) -> Cause:
+        """What is wrong with a stamp."""
+        config, travel_s = self.config, now_s - stamp_s
+        if not travel_s >= -config.ahead_s:  # NaN too
+            return "stamp ahead"
+        if stamp_s == one.stamp_s:
+            return "stamps out of order"
+        usual_s = _usual(one)
+        if usual_s is not None and abs(travel_s - usual_s) > config.even_s:
+            return "late frame" if travel_s > usual_s else "stamps out of order"
+        if stamp_s < one.stamp_s:  # not late, so the one before was early
+            return "stamps out of order"
+        _remember(one.travel_s, travel_s, 2 * config.recent)
+        return "none"
+
+    def _repeats(self, one: _Camera, image: Image) -> bool:
+        """Whether a picture was there before. Noise makes any two differ; only darkness has none."""
+        part = np.ascontiguousarray(image[3::7])
+        if not part.any():
+            return False
+        digest = zlib.crc32(part.data)
+        repeated = digest in one.digests
+        one.repeats = one.repeats + 1 if repeated else 0
+        self.noticed["frozen camera"] += repeated
+        if not repeated:
+            _remember(one.digests, digest, self.config.memory)
+        return repeated
+
+    def looked(self, now_s: float, others: int) -> None:
+        """Take in how many things besides the ball a look found that may be balls."""
+        if others:
+            self.noticed["second ball"] += 1
+            _remember(self._others, now_s, self.config.other_looks)
+
+    def saw_plate(self, camera: int, shift_px: float) -> None:
+        """Take in how far from where it should be a camera sees the plate."""
+        _remember(self._cameras[camera].shifts, shift_px, self.config.shifts)
+
+    @property
+    def doubts_rig(self) -> bool:
+        """Whether the verdict is about cameras, clocks or what else is in view, and not about one motion."""
+        return self.verdict.level != "fine" and self.verdict.cause in RIG | {"second ball", "size"}
+
+    def judge(self, now_s: float, state: BallState | None) -> Verdict:
+        """The verdict now, on the track's state now, if there is one."""
+        if self.verdict.level == "stop":
+            return self.verdict
+        cause, reason = self._rig(now_s)
+        if cause == "none" and state is not None and state.valid:
+            cause, reason = self._track(now_s, state)
+            self.noticed[cause] += cause != "none"
+        if cause not in RIG:
+            self._rig_since_s = None
+        elif self._rig_since_s is None:
+            self._rig_since_s = now_s
+        lasts = self._rig_since_s is not None and now_s - self._rig_since_s >= self.config.stop_s
+        level: Level = (
+            "fine" if cause == "none" else "stop" if lasts or cause == "plate elsewhere" else "hold"
+        )
+        if (level, cause) != (self.verdict.level, self.verdict.cause):
+            self.verdict = Verdict(level, cause, reason, now_s)
+            self.changes.append(self.verdict)
+        return self.verdict
+
+    def _rig(self, now_s: float) -> tuple[Cause, str]:
+        """What is wrong with cameras and clocks."""
+        config = self.config
+        for index, one in enumerate(self._cameras):
+            count = Counter(one.stamps)
+            if count["stamp ahead"] >= config.bad_stamps:
+                return (
+                    "stamp ahead",
+                    f"{count['stamp ahead']} of the last {len(one.stamps)} of camera {index}",
+                )
+            if count["stamps out of order"] >= config.bad_stamps or count["late frame"] >= config.late_frames:
+                wrong = count["stamps out of order"] + count["late frame"]
+                return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
+            if one.repeats >= config.repeats:
+                return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
+            if len(one.shifts) == config.shifts and float(np.median(one.shifts)) > config.shift_px:
+                shift = float(np.median(one.shifts))
+                return "plate elsewhere", (
+                    f"camera {index} sees the plate {shift:.0f} px from where it should be, allowed are "
+                    f"{config.shift_px:g}: moved, exchanged, or another camera's calibration"
+                )
+            if one.came_s is not None and now_s - one.came_s > config.silent_s and one.repeats == 0:
+                return "silent camera", f"no frame of camera {index} for {now_s - one.came_s:.2f} s"
+        first, second = (_usual(one) for one in self._cameras)
+        if first is not None and second is not None and abs(first - second) > config.even_s:
+            return (
+                "clocks apart",
+                f"frames come {first:.3f} s after their stamps, the other camera's {second:.3f} s",
+            )
+        return "none", ""
+
+    def _track(self, now_s: float, state: BallState) -> tuple[Cause, str]:
+        """What speaks against a state."""
+        config, health = self.config, state.health
+        if len(self._others) == config.other_looks and now_s - self._others[-1] <= config.other_s:
+            return "second ball", "something else in view looks like the ball: take it away"
+        if state.age_s < -config.ahead_s:
+            return "stamp ahead", f"the state rests on a sight of {-state.age_s:.3f} s from now"
+        old = state.age_s > config.young_age_s
+        if health.surprise >= config.surprise or (health.surprise and old):
+            return "surprise", f"the last {health.surprise} sights are elsewhere"
+        if not health.lying:
+            if state.phase == "plate" and health.lying is False:
+                return "pushed", "the ball does not fall, and does not lie on the plate"
+            if health.doubt > config.doubt:
+                return (
+                    "pushed",
+                    f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off",
+                )
+        known = health.lying if not health.anchored else not old
+        if health.span_s < config.young_s and not known:
+            return "too young", f"seen for {health.span_s:.3f} s, {state.age_s:.3f} s ago"
+        return self._geometry(state)
+
+    def _geometry(self, state: BallState) -> tuple[Cause, str]:
+        """Whether both cameras see one ball of the right size, once its motion is understood."""
+        config, health = self.config, state.health
+        if health.rms_px > config.rms_px and health.doubt == 0:
+            return (
+                "cameras disagree",
+                f"the fit's error is {health.rms_px:.2f} px, allowed are {config.rms_px:g}",
+            )
+        (small, large), radii = self.radii_m, [radius for radius in health.radii_m if radius > 0]
+        if radii and not small / config.radius_ratio < min(radii) <= max(radii) < large * config.radius_ratio:
+            return "size", f"radius {_mm(health.radii_m)} mm, expected {_mm(self.radii_m)} mm"
+        if len(radii) == 2 and max(radii) * small > config.radius_disagreement * min(radii) * large:
+            return "size", f"radius {_mm(health.radii_m)} mm: one camera is wrong about the distance"
+        return "none", ""
+
+
+def _usual(one: _Camera) -> float | None:
+    """How long frames of a camera take [s], if there were some."""
+    return sum(one.travel_s) / len(one.travel_s) if len(one.travel_s) >= 4 else None
+
+
+def _remember(items: deque, item: object, most: int) -> None:
+    items.append(item)
+    while len(items) > most:
+        items.popleft()
+
+
+def _mm(radii_m: tuple[float, float]) -> str:
+    return " and ".join(f"{1e3 * radius:.0f}" for radius in radii_m)
