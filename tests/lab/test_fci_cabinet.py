@@ -48,6 +48,23 @@ def test_a_state_tells_where_the_end_effector_is():
     np.testing.assert_allclose(pose[:3, 2], (0, 0, -1), atol=1e-6)
     np.testing.assert_allclose(state["O_ddP_O"], (0, 0, -9.81), rtol=1e-6)
     np.testing.assert_allclose(state["elbow"], (0, -1))
+    # The hand is turned by -45 degrees about the flange's axis; matrices stand column by column.
+    half = 0.5**0.5
+    expected = (half, -half, 0, 0, half, half, 0, 0, 0, 0, 1, 0, 0, 0, 0.1034, 1)
+    np.testing.assert_allclose(state["F_T_NE"], expected, atol=1e-6)
+    np.testing.assert_allclose(state["F_T_EE"], expected, atol=1e-6)
+
+
+def test_outer_forces_are_told_in_the_base_and_in_the_stiffness_frame():
+    """At the usual home the hand's x is the base's, its y and z are opposite."""
+    robot = plant(FRICTIONLESS, joints=[0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4])
+    robot.twin.data.xfrc_applied[robot.twin.model.body("hand").id, :3] = (3.0, -4.0, -12.0)
+    cabinet = Cabinet(robot)
+    for _ in range(300):
+        cabinet.tick(None)
+    state = np.frombuffer(StateMessage(cabinet).encode(1), ROBOT_STATE)[0]
+    np.testing.assert_allclose(state["O_F_ext_hat_K"][:3], (3, -4, -12), atol=0.15)
+    np.testing.assert_allclose(state["K_F_ext_hat_K"][:3], (3, 4, 12), atol=0.15)
 
 
 def test_nineteen_lost_commands_are_borne_and_twenty_are_not():
@@ -178,6 +195,8 @@ def test_recovery_waits_until_the_arm_stands():
     assert cabinet.mode is Mode.IDLE and cabinet.errors == () and cabinet.recoveries == 1
     assert cabinet.last_errors == ("power_limit_violation",)  # until the next motion
     assert said[-1] == "recovered from power_limit_violation"
+    cabinet.answer(request(Command.MOVE, **POSITIONS))
+    assert cabinet.last_errors == ()
 
 
 def test_a_joint_outside_its_range_is_led_back_by_hand():
@@ -200,6 +219,28 @@ def test_the_user_stop_aborts_and_forbids_until_it_is_released():
     assert cabinet.mode is Mode.IDLE
     assert status(cabinet.answer(request(Command.MOVE, **POSITIONS))) == 1
     assert said.count("user stop pressed") == said.count("user stop released") == 1
+
+
+def test_the_user_stop_does_not_wipe_out_a_reflex():
+    cabinet, _ = moving(plant())
+    cabinet.reflex(("joint_reflex",))
+    cabinet.user_stop(True)
+    cabinet.user_stop(False)
+    assert cabinet.mode is Mode.REFLEX and cabinet.errors == ("joint_reflex",)
+
+
+def test_the_user_stop_ends_a_recovery():
+    robot = plant()
+    cabinet, _ = moving(robot)
+    robot.twin.data.qvel[0] = 1.0
+    cabinet.tick(command())
+    cabinet.reflex(("joint_reflex",))
+    assert cabinet.answer(request(Command.AUTOMATIC_ERROR_RECOVERY, 9)) == b""
+    answer = cabinet.user_stop(True)
+    assert (answer[0], answer[4], status(answer)) == (10, 9, 5)
+    for _ in range(300):
+        assert cabinet.tick(None) == b""
+    assert cabinet.mode is Mode.USER_STOPPED and cabinet.errors == ("joint_reflex",)
 
 
 def test_stop_move_preempts():

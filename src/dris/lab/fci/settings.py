@@ -87,7 +87,7 @@ class Settings:
         return self._loaded(body)
 
     def _loaded(self, body: np.ndarray) -> Settings:
-        mass, inertia = float(body["mass"]), body["inertia"].reshape(3, 3).T.copy()
+        mass, inertia = float(body["mass"]), body["inertia"].reshape(3, 3).copy()
         if not 0 <= mass <= MOST_LOAD:
             raise Refused(f"a load has 0 to {MOST_LOAD:g} kg, got {mass:g}")
         if not np.allclose(inertia, inertia.T, atol=1e-9) or np.linalg.eigvalsh(inertia).min() < -1e-9:
