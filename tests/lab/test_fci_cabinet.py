@@ -186,6 +186,7 @@ def test_recovery_waits_until_the_arm_stands():
     assert status(cabinet.answer(request(Command.MOVE, **POSITIONS))) == 5  # not possible
     assert cabinet.answer(request(Command.AUTOMATIC_ERROR_RECOVERY, 9)) == b""
     assert cabinet.mode is Mode.RECOVERY
+    assert status(cabinet.answer(request(Command.AUTOMATIC_ERROR_RECOVERY, 10))) == 1  # one at a time
     waited = 0
     while not (answer := cabinet.tick(None)):
         waited += 1

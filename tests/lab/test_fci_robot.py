@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fci import AWAY, FRICTIONLESS, plant
 
-from dris.lab.fci.plant import FLANGE
+from dris.lab.fci.plant import FLANGE, Plant
 from dris.lab.fci.urdf import arm_urdf
 from dris.lab.objects import BALLS
 from dris.lab.twin import Twin
@@ -27,6 +27,11 @@ def coriolis(robot):
     data.qvel[:] = 0
     mujoco.mj_forward(robot.model, data)
     return both - data.qfrc_bias
+
+
+def test_a_plant_needs_a_twin_that_has_started():
+    with pytest.raises(RuntimeError, match="call reset"):
+        Plant(Twin())
 
 
 def test_without_torques_the_robot_floats():

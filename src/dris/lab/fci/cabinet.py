@@ -132,7 +132,7 @@ class Cabinet:
         joints, q = self.plant.limits.joints, self.plant.q
         if self.mode == Mode.USER_STOPPED:
             return response(request, RecoveryStatus.EMERGENCY_ABORTED)
-        if self.motion is not None:
+        if self.motion is not None or self._recovery is not None:
             return response(request, RecoveryStatus.NOT_POSSIBLE)
         if (q < joints.low).any() or (q > joints.high).any():
             self._tell("recovery refused: a joint is outside its range and must be led back by hand")
