@@ -53,6 +53,12 @@ def request(command, number=1, **values):
     return Request(command, number, body(command, **values))
 
 
+def collision(lower=10.0, upper=20.0):
+    """A body of SetCollisionBehavior with all thresholds alike."""
+    names = ("torque_acceleration", "torque_nominal", "force_acceleration", "force_nominal")
+    return {name: [[lower], [upper]] for name in names}
+
+
 TORQUES = {"controller": 2, "generator": 4}
 POSITIONS = {"controller": 0, "generator": 0}
 VELOCITIES = {"controller": 0, "generator": 1}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fci import AWAY, FRICTIONLESS, plant
 
-from dris.lab.fci.plant import FLANGE
+from dris.lab.fci.plant import FLANGE, Plant
 from dris.lab.fci.urdf import arm_urdf
 from dris.lab.objects import BALLS
 from dris.lab.twin import Twin
@@ -27,6 +27,11 @@ def coriolis(robot):
     data.qvel[:] = 0
     mujoco.mj_forward(robot.model, data)
     return both - data.qfrc_bias
+
+
+def test_a_plant_needs_a_twin_that_has_started():
+    with pytest.raises(RuntimeError, match="call reset"):
+        Plant(Twin())
 
 
 def test_without_torques_the_robot_floats():
@@ -83,6 +88,15 @@ def test_an_outer_force_is_found():
     assert np.abs(robot.q - HOME).max() < 0.01  # its own controller holds it
 
 
+def test_its_own_acceleration_is_no_outer_force():
+    """That of the rotors, too."""
+    robot = plant(FRICTIONLESS)
+    for torque in np.linspace(0, 4, 150):
+        robot.advance_with(torque * np.array([5, 2, -3, 2, 1, -1, 1]))
+    assert np.abs(robot.dq).min() > 0.1
+    np.testing.assert_allclose(robot.moment.outer_torque, 0, atol=0.1)
+
+
 def test_the_own_controller_brakes_at_ten_radians_per_second_squared():
     robot = plant(FRICTIONLESS)
     robot.twin.data.qvel[0] = 1.0
@@ -124,6 +138,9 @@ def test_the_stiffest_own_controller_is_stable():
 def test_the_urdf_has_the_dynamics_of_the_arm():
     """MuJoCo reads the URDF; hand and plate are without mass in the other model."""
     robot = plant()
+    robot.model.body("link3").quat[:] = (
+        np.array([4, -2, 5, 2]) / 7
+    )  # as no FR3 has it: all three angles count
     urdf = arm_urdf(robot.model, robot.limits, FLANGE)
     read = mujoco.MjModel.from_xml_string(urdf)
     read.dof_armature[:] = robot.model.dof_armature

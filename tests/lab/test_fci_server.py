@@ -7,8 +7,9 @@ import struct
 
 import numpy as np
 import pytest
-from fci import RawClient, Served, plant
+from fci import RawClient, Served, command, plant
 
+from dris.lab.fci import server as server_module
 from dris.lab.fci.faults import Faults, Line, within
 from dris.lab.fci.protocol import HEADER, PORT, REQUESTS, Command, Generator, Mode
 from dris.lab.fci.server import Server
@@ -192,12 +193,35 @@ def test_datagrams_that_are_no_command_are_counted_and_left():
             client.udp.sendto(os.urandom(size), client.robot)
         stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         stranger.bind(("127.0.0.1", 0))
-        stranger.sendto(os.urandom(371), client.robot)
+        stranger.sendto(command(state["message_id"], tau_J_d=[0.9] * 7).tobytes(), client.robot)
         client.command(state, tau_J_d=[0.2] * 7)
         np.testing.assert_array_equal(client.state()["tau_J_d"], np.float32(0.2))
         assert served.server.counts.malformed == 6 and served.server.counts.stale == 1
         stranger.close()
         client.close()
+
+
+def test_robot_time_keeps_its_pace_and_does_not_catch_up(monkeypatch):
+    """A clock of the test's own: a slow callback of 50 ms, then nine milliseconds that take nine."""
+
+    class Clock:
+        now = 100.0
+
+        def perf_counter(self):
+            return self.now
+
+        def sleep(self, seconds):
+            self.now += seconds
+
+    clock = Clock()
+    monkeypatch.setattr(server_module, "time", clock)
+    slow = iter([0.05])
+    with Server(
+        plant(), ServerConfig(address="127.0.1.1"), on_tick=lambda: clock.sleep(next(slow, 0))
+    ) as one:
+        for _ in range(10):
+            one.step()
+    assert clock.now == pytest.approx(100.0 + 0.050 + 9 * 0.001)
 
 
 def test_the_end_of_the_server_ends_a_motion():

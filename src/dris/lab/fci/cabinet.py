@@ -132,7 +132,7 @@ class Cabinet:
         joints, q = self.plant.limits.joints, self.plant.q
         if self.mode == Mode.USER_STOPPED:
             return response(request, RecoveryStatus.EMERGENCY_ABORTED)
-        if self.motion is not None:
+        if self.motion is not None or self._recovery is not None:
             return response(request, RecoveryStatus.NOT_POSSIBLE)
         if (q < joints.low).any() or (q > joints.high).any():
             self._tell("recovery refused: a joint is outside its range and must be led back by hand")
@@ -152,10 +152,12 @@ class Cabinet:
 
     def _recovery_answer(self) -> bytes:
         """The answer to a recovery that has ended, once a state has told of its end."""
-        if self._recovery is None or self.mode == Mode.RECOVERY:
-            return b""
+        return b"" if self.mode == Mode.RECOVERY else self._end_recovery(RecoveryStatus.SUCCESS)
+
+    def _end_recovery(self, status: RecoveryStatus) -> bytes:
+        """The answer that a recovery still waits for, if there is one."""
         request, self._recovery = self._recovery, None
-        return response(request, RecoveryStatus.SUCCESS)
+        return response(request, status) if request is not None else b""
 
     def _set(self, request: Request) -> SetStatus:
         if self.motion is not None:
@@ -186,6 +188,12 @@ class Cabinet:
         self._tell(f"motion ended: {status.name.lower()}")
         return response(request, status)
 
+    def abort(self) -> bytes:
+        """End whatever runs, because the client or the server goes. Returns the answers still waited for."""
+        if self.mode == Mode.RECOVERY:
+            self.mode = Mode.REFLEX if self.errors else Mode.IDLE
+        return self._end_recovery(RecoveryStatus.ABORTED) + self.end(MoveStatus.ABORTED)
+
     def reflex(self, errors: tuple[str, ...]) -> bytes:
         """Stop for errors."""
         self.errors = self.last_errors = errors
@@ -201,9 +209,9 @@ class Cabinet:
         self._tell("user stop pressed" if pressed else "user stop released")
         if pressed:
             self.mode = Mode.USER_STOPPED
-            recovery, self._recovery = self._recovery, None
-            aborted = response(recovery, RecoveryStatus.EMERGENCY_ABORTED) if recovery else b""
-            return aborted + self.end(MoveStatus.EMERGENCY_ABORTED)
+            return self._end_recovery(RecoveryStatus.EMERGENCY_ABORTED) + self.end(
+                MoveStatus.EMERGENCY_ABORTED
+            )
         self.mode = Mode.REFLEX if self.errors else Mode.IDLE
         return b""
 

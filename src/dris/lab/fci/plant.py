@@ -37,7 +37,12 @@ class Plant:
     """A twin after its `reset`, driven a millisecond at a time."""
 
     def __init__(self, twin: Twin):
-        """Hold the twin's arm where it is."""
+        """Hold the twin's arm where it is.
+
+        Raises:
+            RuntimeError: The twin was not reset.
+        """
+        twin.state()
         self.twin = twin
         self.model = robot_model(twin.config.mount)
         """The arm as the robot knows it: no thing, no laboratory."""

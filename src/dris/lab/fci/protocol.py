@@ -65,6 +65,7 @@ class RecoveryStatus(IntEnum):
     NOT_POSSIBLE = 1
     MANUAL_RECOVERY_REQUIRED = 3
     EMERGENCY_ABORTED = 5
+    ABORTED = 6
 
 
 class ConnectStatus(IntEnum):

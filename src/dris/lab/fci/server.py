@@ -25,7 +25,6 @@ from dris.lab.fci.protocol import (
     VERSION,
     Command,
     ConnectStatus,
-    MoveStatus,
     ProtocolError,
     Request,
     connect_response,
@@ -99,7 +98,7 @@ class Server:
 
     def close(self) -> None:
         """Abort a motion and close all sockets."""
-        self._send(self.cabinet.end(MoveStatus.ABORTED))
+        self._send(self.cabinet.abort())
         if self._client is not None:
             self._drop("the server ends")
         self._listener.close()
@@ -151,7 +150,7 @@ class Server:
 
     def _drop(self, why: str) -> None:
         """End the connection, and with it the motion."""
-        self.cabinet.end(MoveStatus.ABORTED)
+        self.cabinet.abort()
         client, self._client, self._state_address = self._client, None, None
         if client is not None:
             client.close()

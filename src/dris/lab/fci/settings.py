@@ -15,7 +15,7 @@ MOST_JOINT_STIFFNESS = 14250.0
 CARTESIAN_STIFFNESS = ((10.0, 3000.0), (1.0, 300.0))
 """Ranges along and about the axes [N/m, Nm/rad]."""
 MOST_LOAD = 5.0
-"""Of which an FR3 carries 3 with its hand [kg] [assumed]."""
+"""[kg] [assumed; an FR3 carries 3]"""
 HAND_TURN, HAND_REACH = -np.pi / 4, 0.1034
 """Franka's hand on the flange: turn about z [rad], and from flange to fingertips [m]."""
 
@@ -87,7 +87,7 @@ class Settings:
         return self._loaded(body)
 
     def _loaded(self, body: np.ndarray) -> Settings:
-        mass, inertia = float(body["mass"]), body["inertia"].reshape(3, 3).T.copy()
+        mass, inertia = float(body["mass"]), body["inertia"].reshape(3, 3).copy()
         if not 0 <= mass <= MOST_LOAD:
             raise Refused(f"a load has 0 to {MOST_LOAD:g} kg, got {mass:g}")
         if not np.allclose(inertia, inertia.T, atol=1e-9) or np.linalg.eigvalsh(inertia).min() < -1e-9:

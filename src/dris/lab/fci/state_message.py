@@ -22,7 +22,7 @@ class StateMessage:
         self._record = np.zeros((), ROBOT_STATE)
         mass, centre, inertia = cabinet.plant.end_effector()
         record = self._record
-        record["m_ee"], record["F_x_Cee"], record["I_ee"] = mass, centre, inertia.T.ravel()
+        record["m_ee"], record["F_x_Cee"], record["I_ee"] = mass, centre, inertia.ravel()
         record["F_T_NE"] = hand_pose().T.ravel()
         record["O_ddP_O"] = cabinet.plant.model.opt.gravity  # or clients' gravity is zero
         self._settings: Settings | None = None
@@ -80,4 +80,4 @@ class StateMessage:
             settings.stiffness_frame.T.ravel(),
         )
         record["m_load"], record["F_x_Cload"] = settings.load_mass, settings.load_centre
-        record["I_load"] = settings.load_inertia.T.ravel()
+        record["I_load"] = settings.load_inertia.ravel()
