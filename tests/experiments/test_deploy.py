@@ -43,5 +43,7 @@ def test_which_arm_must_be_said_and_a_real_one_does_not_move():
         deploy("dris-200")
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200", twin=True, robot="172.16.0.2")
-    with pytest.raises(ValueError, match="does not move a real arm"):
+    with pytest.raises(ValueError, match="needs its cameras: --robot ADDRESS --rig FILE --cameras 0 1"):
         deploy("dris-200", robot="172.16.0.2", move=True)
+    with pytest.raises(ValueError, match=r"ball_radius must lie in \[0.005, 0.1\] m, got 3"):
+        deploy("dris-200", robot="172.16.0.2", ball_radius=3.0)

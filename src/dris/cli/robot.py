@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -50,6 +51,10 @@ def deploy(
     twin: bool = False,
     robot: str | None = None,
     move: bool = False,
+    rig: Path | None = None,
+    cameras: tuple[int, int] | None = None,
+    camera_delay_s: float = 0.01,
+    ball_radius: float = 0.03,
     kind: Kind = "ramps",
     trials: int = 3,
     seed: int = 70001,
@@ -68,7 +73,12 @@ def deploy(
         policy: A folder that `dris export` made, or a policy by name, which is exported first.
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
         robot: Address of a real FR3. Without --move nothing is sent but questions.
-        move: Let the real arm move. This version refuses: it has no camera source for hardware.
+        move: Let the real arm move: home, wait for a ball, catch, return, until interrupted. Needs --rig and
+            --cameras. No robot has run this yet: stand clear, hold the enabling device.
+        rig: Calibration of the real cameras, a file of `dris.perception.calibration.save_rig`.
+        cameras: The two devices, as OpenCV counts them.
+        camera_delay_s: From the middle of an exposure to its frame [s]: measure it.
+        ball_radius: [m]
         kind: Of the trials in the twin, their cells in turn: see `dris trials`.
         trials: How many.
         seed: Of the first round of cells.
@@ -83,17 +93,17 @@ def deploy(
     validation.check_out(logs)
     if twin == (robot is not None):
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
-    if move and robot is not None:
+    if move and (twin or rig is None or cameras is None):
         raise ValueError(
-            "this version does not move a real arm: it has no camera source for hardware. Without --move the "
-            "dry run checks all the rest; docs/guides/robot.md says what is missing"
+            "--move is for a real arm, and needs its cameras: --robot ADDRESS --rig FILE --cameras 0 1"
         )
     from dris.robot.runtime import Runtime
 
     with _exported(policy) as folder:
         runtime = Runtime(folder)
         if robot is not None:
-            return _dry_run(runtime, robot)
+            eyes = RealEyes(rig, cameras, camera_delay_s, ball_radius)
+            return _on_robot(runtime, robot, eyes, move, logs)
         return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
@@ -120,18 +130,64 @@ def _passed(runtime: Runtime, arm: Arm) -> bool:
     return good
 
 
-def _dry_run(runtime: Runtime, address: str) -> int:
+@dataclass(frozen=True)
+class RealEyes:
+    """Cameras of a real rig, as far as they were told."""
+
+    rig: Path | None
+    devices: tuple[int, int] | None
+    delay_s: float
+    radius_m: float
+
+    def __post_init__(self) -> None:
+        """Refuse a ball that is none, and delays that no camera has."""
+        if not 0.005 <= self.radius_m <= 0.1:
+            raise ValueError(f"ball_radius must lie in [0.005, 0.1] m, got {self.radius_m}")
+        if not 0 <= self.delay_s <= 0.1:
+            raise ValueError(f"camera_delay_s must lie in [0, 0.1] s, got {self.delay_s}")
+
+
+def _on_robot(runtime: Runtime, address: str, real: RealEyes, move: bool, logs: Path | None) -> int:
+    """Look at everything; with `move`, catch until interrupted."""
+    from dris.catching.law import LawConfig
+    from dris.lab.drives import drive
+    from dris.perception.calibration import load_rig
     from dris.robot.driver import DriverProcess
     from dris.robot.fr3 import Fr3, Fr3Config
 
     config = runtime.contract.catching()
-    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping))
+    rig = None if real.rig is None else load_rig(real.rig)
+    if move and runtime.contract.filter().update != "none":
+        raise ValueError("a policy with a belief cannot move a real arm yet: deploy it with --twin")
+    driven = drive("fitted-gains", config)
+    arm = DriverProcess(Fr3, Fr3Config(address, driven.stiffness, driven.damping))
     try:
-        good = _passed(runtime, arm)
+        if not _passed(runtime, arm):
+            print("not ready: see above")
+            return 1
+        if rig is not None:
+            print(f"{'ok':>6}  {'rig':<8} {real.rig}: two cameras, plausible together")
+        if not move:
+            print("dry run: nothing was sent but questions; --move lets the arm move")
+            return 0
+        from dris.perception.eyes import Eyes
+        from dris.perception.sources import CameraSource
+        from dris.robot.live import run_live
+        from dris.robot.log import Log
+        from dris.robot.rig_observer import RigObserver
+        from dris.robot.session import Session
+
+        assert rig is not None and real.devices is not None
+        source = CameraSource(real.devices, time.monotonic, real.delay_s)
+        seen = RigObserver(source, Eyes(rig, (real.radius_m,) * 2), real.radius_m, time.monotonic)
+        log = Log.open(None if logs is None else logs / "session.jsonl", policy=runtime.contract.policy)
+        acted = replace(config, joint_speed=driven.joint_speed, reference_lead=driven.reference_lead)
+        law = LawConfig(**{f.name: getattr(driven, f.name) for f in fields(LawConfig)})
+        session = Session(arm, seen, runtime.act_one, acted, law, time.monotonic, log)
+        run_live(session, seen, lambda line: print(line, flush=True))
+        return 0 if session.state == "stopped" else 1
     finally:
         arm.close()
-    print("dry run: nothing was sent but questions" if good else "not ready: see above")
-    return 0 if good else 1
 
 
 def _in_twin(

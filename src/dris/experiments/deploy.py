@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +140,7 @@ class TwinRig:
 
     def session(self, log: Log) -> Session:
         """A session on that arm."""
-        law = LawConfig(
-            self.drive.stiffness, self.drive.damping, self.drive.joint_speed, self.drive.governor,
-            self.drive.brakes_in_time,
-        )  # fmt: skip
+        law = LawConfig(**{f.name: getattr(self.drive, f.name) for f in fields(LawConfig)})
         driven = replace(
             self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
         )

@@ -97,7 +97,12 @@ class BeliefObserver:
         if belief.time_s is None or belief.is_stale(time_s) or self._is_doubted:
             return seen
         mean, _ = belief.at(time_s)
-        return BallEstimate(mean[:3], mean[3:])
+        return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)
+
+    @property
+    def trust(self) -> tuple[str, str]:
+        """As the eyes have it."""
+        return getattr(self.inner, "trust", ("fine", ""))
 
     @property
     def _is_doubted(self) -> bool:

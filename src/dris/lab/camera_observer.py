@@ -157,6 +157,12 @@ class CameraObserver:
         return self.eyes.monitor
 
     @property
+    def trust(self) -> tuple[str, str]:
+        """fine, hold or stop, and why: for whoever moves an arm by what is seen."""
+        verdict = self.monitor.verdict
+        return verdict.level, f"{verdict.cause}: {verdict.reason}"
+
+    @property
     def found_share(self) -> float:
         """Share of frames in which the ball was found."""
         return self.found / max(self.frames, 1)
@@ -255,7 +261,9 @@ class CameraObserver:
         None if it is lost or too old, or while `monitor.verdict` says not to act on it.
         """
         state = self.eyes.state(time_s)
-        return None if state is None else BallEstimate(state.ball_in_base, state.velocity_in_base)
+        if state is None:
+            return None
+        return BallEstimate(state.ball_in_base, state.velocity_in_base, state.age_s)
 
     def arrival(self, time_s: float, height_m: float) -> Arrival | None:
         """By the parabola through the flight so far."""

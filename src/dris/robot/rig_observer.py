@@ -1,0 +1,95 @@
+"""Real cameras as the observer of the ball: a thread takes frames, the session looks at them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from dris.catching.control import BallEstimate
+from dris.perception.arrival import Arrival
+from dris.perception.eyes import Eyes
+from dris.perception.plate import Plate
+from dris.perception.sources import Frame, FrameSource, SourceError
+
+WAITING = 8
+"""Frames that may wait; older ones are dropped and counted: late frames tell nothing of now."""
+
+
+class RigObserver:
+    """Two cameras, a track and its monitor, by the session's clock."""
+
+    def __init__(self, source: FrameSource, eyes: Eyes, radius_m: float, clock: Callable[[], float]):
+        """Begin to take frames.
+
+        Args:
+            source: Frames with stamps of that clock.
+            eyes: Look at them.
+            radius_m: Of the ball.
+            clock: The session's [s].
+        """
+        self.eyes, self.radius_m, self._clock = eyes, radius_m, clock
+        self.frames = self.dropped = 0
+        self._waiting: deque[Frame] = deque()
+        self._lock = threading.Lock()
+        self._error = ""
+        self._done = False
+        self._thread = threading.Thread(target=self._take, args=(source,), daemon=True, name="dris-cameras")
+        self._thread.start()
+
+    def _take(self, source: FrameSource) -> None:
+        try:
+            for frame in source:
+                with self._lock:
+                    self._waiting.append(frame)
+                    if len(self._waiting) > WAITING:
+                        self._waiting.popleft()
+                        self.dropped += 1
+                if self._done:
+                    return
+            self._error = "the cameras have ended"
+        except (SourceError, OSError) as error:
+            self._error = str(error)
+
+    def close(self) -> None:
+        """Take no more."""
+        self._done = True
+        self._thread.join(2.0)
+
+    def tick(self) -> None:
+        """Look at what has come."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    return
+                frame = self._waiting.popleft()
+            self.frames += 1
+            self.eyes.take(frame, self._clock())
+
+    @property
+    def trust(self) -> tuple[str, str]:
+        """What the monitor says; cameras that give nothing more are a stop."""
+        if self._error:
+            return "stop", self._error
+        verdict = self.eyes.monitor.verdict
+        return verdict.level, f"{verdict.cause}: {verdict.reason}"
+
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """It needs no telling."""
+
+    def observe_plate(self, plate: Plate) -> None:
+        """Tell the eyes where the plate is."""
+        self.eyes.expect_plate(plate)
+
+    def estimate(self, time_s: float) -> BallEstimate | None:
+        """The ball at a time; None if it is lost, too old, or not to be believed."""
+        state = self.eyes.state(time_s)
+        if state is None:
+            return None
+        return BallEstimate(state.ball_in_base, state.velocity_in_base, state.age_s)
+
+    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
+        """By the parabola through the flight so far."""
+        return self.eyes.arrival(time_s, height_m)
