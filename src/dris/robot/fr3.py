@@ -15,6 +15,8 @@ from dris.catching.joint_limits import JointLimits
 from dris.core.validation import check_extra
 from dris.robot.arm import ArmError, ArmState, limits_of_urdf
 
+READS = 3
+"""Tries to read the state of an arm at rest; libfranka gives up after a second each."""
 STOP_S = 5.0
 """A soft stop is waited for so long [s]."""
 
@@ -102,9 +104,21 @@ class Fr3:
             except self._franky.Exception as error:
                 self._error = str(error)
             self._motion = None
-        found = self._robot.state
+        found = self._read()
         q, dq = np.array(found.q, dtype=float), np.array(found.dq, dtype=float)
         return ArmState(found.time.to_sec(), q, dq, self._motion is not None, self._error)
+
+    def _read(self) -> Any:
+        """The last state of a motion, or a new one; at rest a late one is waited for, a second each time."""
+        for left in reversed(range(READS)):
+            try:
+                return self._robot.state
+            except self._franky.NetworkException as error:
+                if not left:
+                    why = f"the robot has told nothing for {READS} s ({error}): check cable and power"
+                    raise ArmError(why) from error
+            except self._franky.Exception as error:
+                raise ArmError(f"the robot tells no state: {error}") from error
 
     def begin(self, reference: np.ndarray) -> None:
         """Start impedance control."""
