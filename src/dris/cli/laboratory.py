@@ -50,7 +50,7 @@ def lab(
         "cameras": lambda: _cameras(repeats),
         "tracking": lambda: _tracking(repeats),
         "conditions": _conditions,
-        "faults": lambda: _faults(repeats),
+        "faults": lambda: _faults(repeats, json_file),
         "sight": lambda: _sight(repeats),
         "belief": lambda: _belief(repeats),
     }
@@ -114,10 +114,10 @@ def _conditions() -> str:
     return conditions_table()
 
 
-def _faults(repeats: int) -> list[dict[str, Any]]:
+def _faults(repeats: int, json_file: Path | None) -> list[dict[str, Any]]:
     from dris.experiments.tracking.fault_table import measure
 
-    return measure(repeats)
+    return measure(repeats, on_rows=lambda rows: write_json(json_file, header("lab-faults") | {"rows": rows}))
 
 
 def _sight(launches: int) -> list[dict[str, Any]]:

@@ -34,11 +34,6 @@ class Health:
     """Whether the ball is where one that lies on the plate would be; None if nobody said where that is."""
 
 
-LYING_M = 0.03
-"""A ball no further from the plate may be lying on it: the plate's place is told every 50 ms, and one that
-accelerates at 20 m/s2 is by then 25 mm from where its velocity takes it [design]."""
-
-
 def seen_radii(sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
     """The ball's radius as each camera sees it, over the sights that a motion was fitted to."""
     start_s = motion.reference_s - motion.span_s - 1e-9

@@ -87,6 +87,29 @@ def across_impact(
     return ball + resting * tau, resting
 
 
+LYING_M = 0.03
+"""A ball no further from the plate may be lying on it: the plate's place is told every 50 ms, and one that
+accelerates at 20 m/s2 is by then 25 mm from where its velocity takes it [design]."""
+RISING = 0.5
+"""A ball that leaves the plate faster does not lie on it [m/s]: it will rise by more than a centimetre."""
+
+
+def may_lie(motion: Motion, plate: Plate, radius_m: float) -> bool:
+    """Whether a motion ends where a ball that lies on the plate would be."""
+    ball, at_s = motion.ball_in_base, motion.reference_s
+    return plate.under(ball, at_s) and abs(plate.gap(ball, at_s, radius_m)) < LYING_M
+
+
+def is_above(motion: Motion, plate: Plate, radius_m: float) -> bool:
+    """Whether a motion ends in the air over the plate, or leaves it: then it is no rolling.
+
+    An impact lasts some milliseconds, and a window that holds a sight from before its end looks straight.
+    """
+    ball, at_s = motion.ball_in_base, motion.reference_s
+    rising = float(plate.normal_in_base @ (motion.velocity_in_base - plate.velocity_in_base))
+    return plate.under(ball, at_s) and (rising > RISING or plate.gap(ball, at_s, radius_m) > LYING_M)
+
+
 RADII_M = (0.01, 0.06)
 """A ball whose outline is of another size, were it on the plate, is not on it."""
 SPAN_S = 0.02

@@ -15,9 +15,9 @@ import numpy as np
 from dris.perception.arrival import Arrival
 from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
-from dris.perception.health import LYING_M, Health, seen_radii
+from dris.perception.health import Health, seen_radii
 from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
-from dris.perception.plate import Plate, across_impact, impact_time, lying
+from dris.perception.plate import Plate, across_impact, impact_time, is_above, lying, may_lie
 from dris.perception.track_config import BOUNCING_S, Phase, TrackerConfig
 from dris.perception.triangulate import Bearing, sight_of
 
@@ -199,7 +199,7 @@ class BallTracker:
             return
         if self._anchor is not None and self._anchor.time_s < window[0].time_s - self.config.window_s / 4:
             self._anchor = None
-        if found[0] == "flight" and not self._lies(found[1]):
+        if found[0] == "flight" and not (self._plate and may_lie(found[1], self._plate, self.radius_m)):
             self._flew_s = found[1].reference_s
         if found[0] != self.phase:  # the window that speaks for the new phase is all there is of it
             self._sights = window
@@ -220,7 +220,7 @@ class BallTracker:
         # Positive: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
         evidence = falls.chi_square - rolls.chi_square
         threshold = self.config.change_chi_square * (1 if present == "flight" else -1)
-        if evidence > threshold:
+        if evidence > threshold and not (self._plate and is_above(rolls, self._plate, self.radius_m)):
             return "plate", replace(plate, doubt=self._doubt(sights, plate, rolls))
         return "flight", replace(flight, doubt=self._doubt(sights, flight, falls))
 
@@ -280,15 +280,8 @@ class BallTracker:
             surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
             span_s=motion.span_s,
             anchored=self._anchor is not None,
-            lying=self._lies(motion),
+            lying=may_lie(motion, self._plate, self.radius_m) if self._plate else None,
         )
-
-    def _lies(self, motion: Motion) -> bool | None:
-        """Whether a motion ends where a ball that lies on the plate would be; None without a plate."""
-        if self._plate is None:
-            return None
-        ball, at_s = motion.ball_in_base, motion.reference_s
-        return self._plate.under(ball, at_s) and abs(self._plate.gap(ball, at_s, self.radius_m)) < LYING_M
 
     def _lying(self, time_s: float) -> BallState | None:
         """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ RECORDED = (("wiffle", 0.13), ("rubber", 0.32), ("ping-pong", 0.20), ("foam", 0.
 SURVIVED = 0.5
 """A fault is survived if at least so much of the states that there are without it are told."""
 
+LIVE = "none, live"
+"""Trials without a fault, run as they are judged: with windows, the robot acting on what is seen."""
 Outcome = Literal["survived", "refused", "stopped", "silently wrong"]
 
 
@@ -88,27 +91,34 @@ def _row(
     )  # fmt: skip
 
 
-def measure(repeats: int, seed: int = SEED) -> list[dict[str, Any]]:
+def measure(
+    repeats: int, seed: int = SEED, on_rows: Callable[[list[dict[str, Any]]], None] = lambda rows: None
+) -> list[dict[str, Any]]:
     """Every fault on every recorded trial, and `repeats` clean trials of each ball and ramp.
 
     Prints a table of the faults, then what became of the clean trials.
+
+    Args:
+        repeats: Clean trials of each ball and ramp.
+        seed: Of the first trial.
+        on_rows: Called with everything so far, after every trial.
     """
     policy = find_policy(POLICY)
     twin = Twin(drive("fitted-gains", catching_config(policy)))
-    faults: dict[str, list[Row]] = {fault.name: [] for fault in FAULTS}
+    rows: list[Row] = []
     for k, (ball, ramp_m) in enumerate(RECORDED):
         recording = record(policy, twin, BALLS[ball], Ramp(ramp_m), seed + k, WATCHED_S)
         clean = replay(recording)
-        for fault in FAULTS:
-            faults[fault.name].append(judge(fault, recording, clean, seed + k, ramp_m))
-    print(HEADER)
-    for name, found in faults.items():
-        print(line(name, found), flush=True)
+        rows += [judge(fault, recording, clean, seed + k, ramp_m) for fault in FAULTS]
+        on_rows([asdict(row) for row in rows])
+    print(table(rows), flush=True)
     cells = [(k, ball, ramp_m) for k in range(repeats) for ball in BALLS for ramp_m in RAMP_RADII]
-    watched = [watch_clean(twin, policy, ball, ramp_m, seed + k) for k, ball, ramp_m in cells]
-    print("\n" + line("none, live", watched))
+    for k, ball, ramp_m in cells:
+        rows.append(watch_clean(twin, policy, ball, ramp_m, seed + k))
+        on_rows([asdict(row) for row in rows])
+    print("\n" + table([row for row in rows if row.fault == LIVE]))
     twin.close()
-    return [asdict(row) for found in (*faults.values(), watched) for row in found]
+    return [asdict(row) for row in rows]
 
 
 def watch_clean(twin: Twin, policy: PolicyHandle, ball: str, ramp_m: float, seed: int) -> Row:
@@ -123,23 +133,25 @@ def watch_clean(twin: Twin, policy: PolicyHandle, ball: str, ramp_m: float, seed
             seen.ask(observer.eyes, truth.states[-1])
 
     run_trial(policy, BALLS[ball], Ramp(ramp_m), seed, twin, observer, WATCHED_S, watch, until_lost=False)
-    return _row("none, live", ball, ramp_m, seed, seen, seen, truth, 0.0)
+    return _row(LIVE, ball, ramp_m, seed, seen, seen, truth, 0.0)
 
 
-HEADER = (
-    "| fault | trials | outcome | noticed after, median (worst) | as | wrong states, worst trial |\n"
-    "|---|---|---|---|---|---|"
-)
 _ORDER: tuple[Outcome, ...] = ("survived", "refused", "stopped", "silently wrong")
 
 
-def line(name: str, rows: list[Row]) -> str:
-    """A row of a Markdown table."""
-    counts = [(outcome, sum(row.outcome == outcome for row in rows)) for outcome in _ORDER]
-    outcomes = ", ".join(f"{outcome} {count}" for outcome, count in counts if count)
-    times = [1e3 * row.noticed_s for row in rows if row.noticed_s is not None]
-    when = f"{np.median(times):.0f} ms ({max(times):.0f})" if times else ""
-    causes = ", ".join(sorted({row.cause for row in rows if row.cause}))
-    return (
-        f"| {name} | {len(rows)} | {outcomes} | {when} | {causes} | {max(r.wrong_ms for r in rows):.0f} ms |"
-    )
+def table(rows: list[Row]) -> str:
+    """By fault, as a Markdown table."""
+    lines = [
+        "| fault | trials | outcome | noticed after, median (worst) | as | wrong states, worst trial |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(row.fault for row in rows):
+        found = [row for row in rows if row.fault == name]
+        counts = [(outcome, sum(row.outcome == outcome for row in found)) for outcome in _ORDER]
+        outcomes = ", ".join(f"{outcome} {count}" for outcome, count in counts if count)
+        times = [1e3 * row.noticed_s for row in found if row.noticed_s is not None]
+        when = f"{np.median(times):.0f} ms ({max(times):.0f})" if times else ""
+        causes = ", ".join(sorted({row.cause for row in found if row.cause}))
+        wrong_ms = max(row.wrong_ms for row in found)
+        lines.append(f"| {name} | {len(found)} | {outcomes} | {when} | {causes} | {wrong_ms:.0f} ms |")
+    return "\n".join(lines)
