@@ -24,7 +24,7 @@ MAY_IMPORT = {
         *("core", "belief", "learning", "evaluation", "sim", "perception", "catching", "physx", "lab"),
     },
     "report": {"core", "learning", "evaluation", "experiments"},
-    "view": {"core", "belief", "learning", "evaluation", "catching"},
+    "view": {"core", "belief", "learning", "evaluation", "catching", "lab"},
     "cli": {
         *("core", "belief", "learning", "evaluation", "catching", "physx", "lab", "experiments"),
         *("report", "view"),

@@ -215,9 +215,10 @@ def play(
     noise: float = 0.0,
     belief: BeliefUpdate | None = None,
     task: str | None = None,
+    html: bool = False,
     out: Path = Path("runs/play"),
 ) -> int:
-    """Watch an attempt: writes a slow-motion video and a picture of one set.
+    """Watch an attempt: writes a slow-motion video and a picture of one set, or a replay in 3-D.
 
     Args:
         policy: Who acts: a baseline (veltrack), a policy that ships (dris-200), a run folder or a file.
@@ -228,11 +229,15 @@ def play(
         belief: What stands between what is seen and the policy; by default what it was trained with. With
             one, the instances are the real one and the belief's.
         task: Where the policy's task is now, if not where its file says; whose baseline, too.
+        html: Write a replay in place of video and picture: one file that opens in a browser from the disk,
+            and can be turned and stopped.
         out: Folder for the files.
     """
     validation.check_seed(seed)
     validation.check_at_least_one(instances=instances)
     validation.check_out(out)
+    if html:
+        validation.check_extra("viser", "view")
     from dris.core.process import draw_without_screen
 
     draw_without_screen()
@@ -250,11 +255,18 @@ def play(
     believed = handle.belief if belief is None else BELIEFS[belief]
     handle = replace(handle, belief=replace(believed, instances=max(2, instances)))
     shown = "" if believed.update == "none" else f", belief {believed.update}"
-    attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
     name = Path(policy).name.removesuffix(".safetensors")
     title = f"{name}{f', preset {preset}' if preset else ''}{shown}, N = {instances}, seed {seed}"
     parts = [name, preset, believed.update if shown else "", f"n{instances}", str(seed)]
-    files = save(attempt, title, out, "-".join(part for part in parts if part))
+    file_name = "-".join(part for part in parts if part)
+    if html:
+        from dris.view.replay import save_replay
+
+        file, words = save_replay(handle, instances, seed, noise, title, out / f"{file_name}.html")
+        print(f"{title}: {words}\nreplay   {file}")
+        return 0
+    attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
+    files = save(attempt, title, out, file_name)
     print(f"{title}: success {attempt.success:.0%} {attempt.what}, mean reward {attempt.reward:.2f} a step")
     for file in files:
         print(f"{'picture' if file.suffix == '.png' else 'video':<8} {file}")
