@@ -55,6 +55,10 @@ SLOW = frozenset(
         "report/test_damaged.py::test_a_damaged_file_is_named_in_a_line_and_nothing_is_written",
         "sim/test_world.py::test_128_sets_of_200_fit_in_300_mb",
         "test_wheel.py",
+        "view/test_commands.py::test_a_replay_is_one_small_file_that_asks_for_nothing",
+        "view/test_commands.py::test_the_page_is_served_on_loopback_alone_until_interrupted",
+        "view/test_commands.py::test_the_twin_flies_the_whole_throw",
+        "view/test_page.py",
     }
 )
 

@@ -87,12 +87,13 @@ class RobotStage(MjcfStage):
         displacement = balls - plate
         height, across = normal_tangential(displacement, normal[None])
         radii, rise = parameters["radius"], float(velocities[0, 2])
-        above = float(displacement[0, 2] - radii[0])
+        square = rise**2 + 2 * GRAVITY * float(displacement[0, 2] - radii[0])
         figures = {
             "plate tilt [deg]": math.degrees(math.acos(min(max(float(normal[2]), -1.0), 1.0))),
+            # z + v t - g t^2 / 2 = r, the later of the two times
             "time to arrival [s]": math.nan
-            if touched or above < 0
-            else (rise + math.sqrt(rise**2 + 2 * GRAVITY * above)) / GRAVITY,
+            if touched or square < 0 or rise + math.sqrt(square) < 0
+            else (rise + math.sqrt(square)) / GRAVITY,
             CHARTED[0]: float(np.linalg.norm(velocities[0])),
             CHARTED[1]: float(np.linalg.norm(displacement[0])),
         }

@@ -63,7 +63,7 @@ class Scene:
     lost: np.ndarray
     """[N] which are out of the game, and drawn grey."""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """Told beside the picture, by name and unit ("ball speed [m/s]"), of the first instance; NaN: none now."""
+    """Told beside the picture, by name and unit ("speed [m/s]"), of the first instance; NaN: none now."""
     parameters: Mapping[str, np.ndarray] = field(default_factory=dict)
     """[N] each, what instances can be coloured by; empty: the domain's."""
 

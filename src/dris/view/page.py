@@ -46,9 +46,8 @@ class Page:
         self._drawn = Drawn(server.scene)
         self._problem, self._told_s, self._follow = "", 0.0, False
         self._widgets: dict[str, Any] = {}
-        server.gui.configure_theme(
-            control_layout="collapsible", control_width="medium", show_logo=False, show_share_button=False
-        )
+        server.gui.configure_theme(show_logo=False, show_share_button=False)
+        server.gui.main_panel.dock_right()
         server.gui.set_panel_label("dris view")
         self._outcome = server.gui.add_html("")
         self._legend = server.gui.add_html("")
@@ -199,7 +198,7 @@ class Page:
         if path is None:
             return
         self._server.scene.add_spline_catmull_rom(
-            "/sketch", path, thickness=0.006, color=(90, 140, 90), segments=48
+            "/sketch", path, thickness=0.004, color=(90, 140, 90), segments=48
         )
         if "hand" not in self._widgets:
             hand = self._server.scene.add_transform_controls(
