@@ -68,7 +68,19 @@ def task_file(folder, source):
     return file
 
 
-VERBS = ("check", "train", "evaluate", "play", "view", "report", "study", "trials", "released", "bench", "lab")
+VERBS = (
+    "check",
+    "train",
+    "evaluate",
+    "play",
+    "view",
+    "report",
+    "study",
+    "trials",
+    "released",
+    "bench",
+    "lab",
+)
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])

@@ -7,7 +7,7 @@ import math
 import queue
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ class Page:
         position, target = session.stage.camera
         server.initial_camera.position, server.initial_camera.look_at = position, target
         server.initial_camera.fov = FIELD
+        _interval(0, 1)  # the first call takes a second
         self._begin()
         self._tell()
 
@@ -285,7 +286,7 @@ def told(session: Session, problem: str = "") -> str:
             state += f", {round(outcome.share * outcome.instances)} of {outcome.instances} of the set"
     rows = [("outcome", state), ("time [s]", f"{frame.time_s:.2f}")]
     if session.throws:
-        low, high = wilson(session.successes, session.throws)
+        low, high = _interval(session.successes, session.throws)
         rate = f"{session.successes} of {session.throws} <small>[{low:.2f}, {high:.2f}]</small>"
         rows.insert(1, ("this session", rate))
     for name, value in frame.scene.figures.items():
@@ -295,6 +296,9 @@ def told(session: Session, problem: str = "") -> str:
     )
     wrong = f"<p style='color:#cf222e'>{html.escape(problem)}</p>" if problem else ""
     return boxed(f"<table style='width:100%'>{cells}</table>{wrong}")
+
+
+_interval = lru_cache(1)(wilson)  # milliseconds, and the figures are told ten times a second
 
 
 def boxed(content: str) -> str:

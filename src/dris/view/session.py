@@ -131,6 +131,10 @@ class Session:
             self._loaded[name] = self._load[name]()
         return self._loaded[name]
 
+    def reload(self) -> None:
+        """Forget what was loaded: from the next throw on, policies are as their files are now."""
+        self._loaded.clear()
+
     def _template(self) -> None:
         """Learn what the present policy's task offers; values that were chosen before stay."""
         task = self.policy().make_task()
