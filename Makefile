@@ -11,8 +11,9 @@ demo: .venv/installed
 	$(BIN)/dris evaluate demo e2e veltrack still --conditions clean noise-1 noise-2 noise-3 noise-4 --json demo/scores.json
 	$(BIN)/dris play demo --instances 10 --seed 3 --out demo
 	$(BIN)/dris play veltrack --instances 10 --seed 3 --out demo
+	$(BIN)/dris play demo --html --instances 60 --seed 3 --out demo
 	$(BIN)/dris report demo
-	@echo "Open demo/index.html"
+	@echo "Open demo/index.html, turn demo/demo-n60-3.html around, or throw balls at it yourself: $(BIN)/dris view demo"
 
 # Everything.
 test: .venv/installed

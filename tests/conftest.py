@@ -13,6 +13,7 @@ import pytest
 os.environ.setdefault("MUJOCO_GL", "egl")  # read when MuJoCo is first imported
 
 TESTS = Path(__file__).parent
+pytest_plugins = ["browsing"]  # tests/helpers: a real browser
 
 SLOW = frozenset(
     {
@@ -54,9 +55,14 @@ SLOW = frozenset(
         "learning/test_damaged_policies.py::test_a_damaged_policy_is_refused_in_one_line_or_works",
         "learning/test_resume.py::test_twenty_kills_at_random_moments_lose_nothing",
         "learning/test_resume.py::test_two_processes_learn_together",
+        "report/test_pages.py::test_a_click_sorts_a_table_by_its_numbers",
         "report/test_damaged.py::test_a_damaged_file_is_named_in_a_line_and_nothing_is_written",
         "sim/test_world.py::test_128_sets_of_200_fit_in_300_mb",
         "test_wheel.py",
+        "view/test_commands.py::test_a_replay_is_one_small_file_that_asks_for_nothing",
+        "view/test_commands.py::test_the_page_is_served_on_loopback_alone_until_interrupted",
+        "view/test_commands.py::test_the_twin_flies_the_whole_throw",
+        "view/test_page.py",
     }
 )
 

@@ -26,7 +26,7 @@ MAY_IMPORT = {
         "lab",
     },
     "report": {"core", "learning", "evaluation", "experiments"},
-    "view": {"core", "belief", "learning", "evaluation", "catching"},
+    "view": {"core", "belief", "learning", "evaluation", "catching", "lab"},
     "cli": {
         *("core", "belief", "learning", "evaluation", "catching", "physx", "lab", "experiments"),
         *("report", "view", "robot"),

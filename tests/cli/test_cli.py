@@ -69,8 +69,8 @@ def task_file(folder, source):
 
 
 VERBS = (
-    *("check", "train", "evaluate", "play", "report", "study", "trials", "released", "bench", "lab"),
-    "fci-twin",
+    *("check", "train", "evaluate", "play", "view", "export", "deploy", "report", "study", "trials", "released"),
+    *("bench", "lab", "fci-twin"),
 )
 
 

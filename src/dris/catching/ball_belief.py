@@ -223,6 +223,17 @@ class BallBelief:
         return mean, np.sqrt(np.einsum("ij,ij->j", off, off) / (len(states) - 1))
 
     @property
+    def places(self) -> np.ndarray:
+        """Of the balls [N, 3] when it was last pulled."""
+        return self._balls.pos[0].copy()
+
+    @property
+    def physics(self) -> dict[str, np.ndarray]:
+        """Parameters of the balls [N] each, as they are believed."""
+        names = ("radius", "static_friction", "dynamic_friction", "restitution")
+        return {name: getattr(self._balls, name)[0].copy() for name in names}
+
+    @property
     def centre(self) -> np.ndarray:
         """Mean position [3] when it was last pulled."""
         return self._balls.pos[0].mean(axis=0)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dris.catching.robot_model import robot_spec
 from dris.catching.settings import PRESETS
+from dris.core.stage import Scene
 
 SIZE = (960, 720)
 MOUNT_SIZE = (600, 500)
@@ -32,17 +33,15 @@ class Drawing:
         self._camera.lookat[:] = (0.40, 0.0, 0.68)
         self._camera.distance, self._camera.azimuth, self._camera.elevation = 1.2, 122.0, -10.0
 
-    def picture(
-        self, q: np.ndarray, balls: np.ndarray, radius: np.ndarray, restitution: np.ndarray, below: np.ndarray
-    ) -> np.ndarray:
-        """[height, width, 3] of joints [M] and balls [N, 3]; those below the plate [N] are grey."""
+    def picture(self, q: np.ndarray, scene: Scene) -> np.ndarray:
+        """[height, width, 3] of joints [M] and the balls of a set; lost ones are grey."""
         self._data.qpos[:] = q
         mujoco.mj_forward(self._model, self._data)
         self._renderer.update_scene(self._data, self._camera)
-        colours = _colours(restitution)
-        for k, centre in enumerate(balls):
-            colour = np.append(LOST, colours[k, 3]) if below[k] else colours[k]
-            _add_ball(self._renderer.scene, centre, radius[k], colour)
+        colours = _colours(scene.parameters["restitution"])
+        for k, centre in enumerate(scene.points):
+            colour = np.append(LOST, colours[k, 3]) if scene.lost[k] else colours[k]
+            _add_ball(self._renderer.scene, centre, scene.radii[k], colour)
         return self._renderer.render()
 
 

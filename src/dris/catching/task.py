@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from dris.catching.instances import PlateMotion, keep_possible
 from dris.catching.joint_limits import JointLimits
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
+from dris.catching.stage import CatchingStage
 from dris.catching.success import caught, normal_tangential, other_successes, reward_terms
 from dris.catching.throws import Thrown, throw
 from dris.core.conditions import Condition
@@ -36,9 +36,6 @@ from dris.sim.contact import PRESETS as CONTACTS
 from dris.sim.model import load_arm
 from dris.sim.world import PlateWorld
 from dris.sim.world_config import WorldConfig
-
-if TYPE_CHECKING:
-    from dris.catching.drawing import Drawing
 
 SPIN_SPREAD = 5.0
 """Deviation of the spin that a belief begins with besides rolling, along each axis [rad/s] [design]."""
@@ -72,7 +69,7 @@ class CatchingTask(Task):
         self.domain = DOMAIN
         self.noise_scale = (config.noise_position,) * 3 + (config.noise_velocity,) * 3
         self.horizon, self.step_s, self.substep_s = config.horizon, config.step_s, config.substep_s
-        self._drawing: Drawing | None = None
+        self._stage: CatchingStage | None = None
         self.contact = CONTACTS[config.contact]
         model = robot_model(config.mount)
         self.arm = load_arm(model)
@@ -226,14 +223,16 @@ class CatchingTask(Task):
 
     def draw(self, which: int) -> np.ndarray:
         """The robot and the balls of one set; lost balls are grey."""
-        from dris.catching.drawing import Drawing
+        return self.stage().picture(which)
 
-        if self._drawing is None:
-            self._drawing = Drawing(self.config.mount)
-        height, _ = normal_tangential(self._states[which, :, :3], self.normal[which])
-        world = self.world
-        parts = (world.q[which], world.pos[which], world.radius[which], world.restitution[which], height < 0)
-        return self._drawing.picture(*(part.numpy() for part in parts))
+    def stage(self) -> CatchingStage:
+        """The robot and the balls in 3-D, and throws to choose."""
+        self._stage = self._stage or CatchingStage(self)
+        return self._stage
+
+    def in_base(self, displacements: torch.Tensor) -> torch.Tensor:
+        """Places [B, M, 3] in the base frame of displacements from the plates in the motion frame."""
+        return (self._rotation[:, None] @ displacements[..., None])[..., 0] + self.world.plate_pos[:, None]
 
     def initial_command(self) -> torch.Tensor:
         """Desired joints before the first action: where the robot started."""
@@ -277,9 +276,8 @@ class CatchingTask(Task):
     def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
         """Balls in flight with states (d, v) in the motion frame [B, N - first, 6]."""
         values = self.read_instances()[:, first:]
-        turn = self._rotation[:, None]
-        values[..., :3] = (turn @ states[..., :3, None])[..., 0] + self.world.plate_pos[:, None]
-        values[..., 3:6] = (turn @ states[..., 3:, None])[..., 0]
+        values[..., :3] = self.in_base(states[..., :3])
+        values[..., 3:6] = (self._rotation[:, None] @ states[..., 3:, None])[..., 0]
         return self.write_instances(values, first)
 
     def gather_instances(self, index: torch.Tensor, first: int = 0) -> None:

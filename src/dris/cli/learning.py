@@ -5,6 +5,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,6 +83,8 @@ def train_verb(arguments: list[str]) -> Callable[..., int]:
         task: Any = default,
         config: Annotated[TrainConfig, tyro.conf.arg(name="")] = TrainConfig(),  # noqa: B008 - frozen
         out: Path = Path("runs/train"),
+        view: bool = False,
+        view_port: int = 8080,
     ) -> int:
         """Train a policy: encoder, then PPO. Interrupt at will; the same command goes on where it stopped.
 
@@ -96,14 +99,19 @@ def train_verb(arguments: list[str]) -> Callable[..., int]:
             config: The run; defaults are the paper's recipe with 200 instances. E2E: --instances 1
                 --policy.encoder learned.
             out: Run folder.
+            view: Show a set of the present policy and the learning curve in a page while it trains; the task
+                needs a stage (docs/guides/view.md).
+            view_port: Of that page.
         """
-        return _train(task_name, task, config, out)
+        return _train(task_name, task, config, out, view_port if view else None)
 
     train.__annotations__["task"] = tyro.conf.Suppress[Any] if kind is None else kind  # type: ignore[misc]
     return train
 
 
-def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> int:
+def _train(
+    task_name: str, task_config: Any, config: TrainConfig, out: Path, view_port: int | None = None
+) -> int:
     from dris.core.files import read_json
     from dris.core.typed import from_plain
     from dris.evaluation.registry import find_task, full_name
@@ -116,11 +124,35 @@ def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> 
         made = read_json(config.encoder_from / "config.json")["encoder"]
         config = replace(config, encoder=from_plain(EncoderConfig, made, str(config.encoder_from)))
     started, first = time.perf_counter(), os.environ.get("RANK", "0") == "0"  # of torchrun's processes
-    bar, stage = None, ""
     with warnings.catch_warnings(record=True, action="always") as said:
         trainer = Trainer(task, config, out)
     for warning in said if first else ():
         print(f"dris: {warning.message}", file=sys.stderr)
+    with _page(task, task_config, out, view_port if first else None):
+        _follow(trainer, first)
+    if first:
+        print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
+    return 0
+
+
+def _page(task: Any, task_config: Any, out: Path, port: int | None) -> AbstractContextManager[None]:
+    """A page beside the run on a port of this machine, if there is one."""
+    if port is None:
+        return nullcontext()
+    validation.check_extra("viser", "view")
+    from dris.view.live import watched
+    from dris.view.run import stage_of
+    from dris.view.serve import LOOPBACK, check_address
+
+    check_address(LOOPBACK, port)
+    stage_of(task.build(task_config))
+    print(f"page     http://{LOOPBACK}:{port}", flush=True)
+    return watched(out, port)
+
+
+def _follow(trainer: Any, first: bool) -> None:
+    """Train to the end, and, in the first process, tell how it goes."""
+    bar, stage = None, ""
     for progress in trainer.run():
         if not first:
             continue
@@ -137,9 +169,6 @@ def _train(task_name: str, task_config: Any, config: TrainConfig, out: Path) -> 
             bar.write(f"{stage:>7} {progress.done}/{progress.total}  {figures}")
     if bar is not None:
         bar.close()
-    if first:
-        print(f"{out} is trained ({time.perf_counter() - started:.0f} s): try `dris evaluate {out}`")
-    return 0
 
 
 def _bar(stage: str, total: int, done: int) -> Any:
@@ -215,9 +244,10 @@ def play(
     noise: float = 0.0,
     belief: BeliefUpdate | None = None,
     task: str | None = None,
+    html: bool = False,
     out: Path = Path("runs/play"),
 ) -> int:
-    """Watch an attempt: writes a slow-motion video and a picture of one set.
+    """Watch an attempt: writes a slow-motion video and a picture of one set, or a replay in 3-D.
 
     Args:
         policy: Who acts: a baseline (veltrack), a policy that ships (dris-200), a run folder or a file.
@@ -228,11 +258,15 @@ def play(
         belief: What stands between what is seen and the policy; by default what it was trained with. With
             one, the instances are the real one and the belief's.
         task: Where the policy's task is now, if not where its file says; whose baseline, too.
+        html: Write a replay in place of video and picture: one file that opens in a browser from the disk,
+            and can be turned and stopped.
         out: Folder for the files.
     """
     validation.check_seed(seed)
     validation.check_at_least_one(instances=instances)
     validation.check_out(out)
+    if html:
+        validation.check_extra("viser", "view")
     from dris.core.process import draw_without_screen
 
     draw_without_screen()
@@ -250,11 +284,18 @@ def play(
     believed = handle.belief if belief is None else BELIEFS[belief]
     handle = replace(handle, belief=replace(believed, instances=max(2, instances)))
     shown = "" if believed.update == "none" else f", belief {believed.update}"
-    attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
     name = Path(policy).name.removesuffix(".safetensors")
     title = f"{name}{f', preset {preset}' if preset else ''}{shown}, N = {instances}, seed {seed}"
     parts = [name, preset, believed.update if shown else "", f"n{instances}", str(seed)]
-    files = save(attempt, title, out, "-".join(part for part in parts if part))
+    file_name = "-".join(part for part in parts if part)
+    if html:
+        from dris.view.replay import save_replay
+
+        file, words = save_replay(handle, instances, seed, noise, title, out / f"{file_name}.html")
+        print(f"{title}: {words}\nreplay   {file}")
+        return 0
+    attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
+    files = save(attempt, title, out, file_name)
     print(f"{title}: success {attempt.success:.0%} {attempt.what}, mean reward {attempt.reward:.2f} a step")
     for file in files:
         print(f"{'picture' if file.suffix == '.png' else 'video':<8} {file}")

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import tyro
 
 from dris import __version__
-from dris.cli import experiments, laboratory, learning, robot
+from dris.cli import experiments, laboratory, learning, robot, viewing
 from dris.core.errors import DrisError
 
 
@@ -21,6 +21,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "train": learning.train_verb(arguments[1:] if arguments[:1] == ["train"] else []),
         "evaluate": learning.evaluate,
         "play": learning.play,
+        "view": viewing.view,
         "export": robot.export,
         "deploy": robot.deploy,
         "report": experiments.report,

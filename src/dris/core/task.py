@@ -26,6 +26,8 @@ from dris.core.rng import KeyedRng
 if TYPE_CHECKING:
     import numpy as np
 
+    from dris.core.stage import Stage
+
 
 @dataclass(frozen=True)
 class NoConfig:
@@ -109,6 +111,13 @@ class Task(ABC):
 
     def draw(self, which: int) -> np.ndarray | None:
         """A picture [height, width, 3] (uint8) of one set as it is now; None: `dris play` plots states."""
+        return None
+
+    def stage(self) -> Stage | None:
+        """How the task shows itself in 3-D; None: `dris view` cannot show it.
+
+        A task with an MJCF returns a `dris.sim.mjcf_stage.MjcfStage`.
+        """
         return None
 
     @abstractmethod

@@ -7,7 +7,6 @@ two-way coupling, joint friction, torque rate, latency, 1 kHz control, its own i
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,16 +26,13 @@ from dris.evaluation.scores import score_beside
 from dris.lab.drives import drive
 from dris.lab.launch import Placed
 from dris.lab.model import PLATE_HALF
-from dris.lab.objects import SOLID, CatchObject, ball
+from dris.lab.objects import CatchObject, training_ball
 from dris.lab.observer import TruthObserver
 from dris.lab.trial import Trial, catching_config, is_settled, run_trial
 from dris.lab.twin import Twin
 
 Started = tuple[CatchObject, Placed]
 """A ball, and where it and the robot start."""
-
-BALL_DENSITY = 100.0
-"""[kg/m3] of the training's balls, which have no mass there [assumed]: 11 g at a radius of 3 cm."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +55,6 @@ class Comparison:
             "on_plate": sum(self.kept) / len(self.kept),
             "on_plate_within_speed_limits": sum(inside) / len(self.kept),
         }
-
-
-def training_ball(radius: float, restitution: float, friction: float) -> CatchObject:
-    """A ball of the training world, with a mass."""
-    mass = BALL_DENSITY * 4 / 3 * math.pi * radius**3
-    surface = {"restitution": restitution, "friction": friction, "rolling": 0.0, "drag": 0.0}
-    return ball(f"r{radius:.4f}", radius=radius, mass=mass, inertia_factor=SOLID, **surface)
 
 
 def training_starts(task: CatchingTask, condition: Condition, episodes: int, seed: int) -> list[Started]:

@@ -92,6 +92,17 @@ def ball(name: str, *, radius: float, mass: float, inertia_factor: float, **surf
     return CatchObject(name, (Part("sphere", (radius,) * 3),), mass, (moment,) * 3, **surface)
 
 
+BALL_DENSITY = 100.0
+"""[kg/m3] of the training's balls, which have no mass there [assumed]: 11 g at a radius of 3 cm."""
+
+
+def training_ball(radius: float, restitution: float, friction: float) -> CatchObject:
+    """A ball of the training world, with a mass."""
+    mass = BALL_DENSITY * 4 / 3 * math.pi * radius**3
+    surface = {"restitution": restitution, "friction": friction, "rolling": 0.0, "drag": 0.0}
+    return ball(f"r{radius:.4f}", radius=radius, mass=mass, inertia_factor=SOLID, **surface)
+
+
 BALLS: dict[str, CatchObject] = {
     thing.name: thing
     for thing in (

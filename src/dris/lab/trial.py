@@ -140,7 +140,7 @@ def run_trial(
     loop = CatchLoop(
         twin,
         record.observer,
-        Controller(one_robot(handle, duration_s), _as_driven(config, twin)),
+        Controller(one_robot(handle, duration_s), as_driven(config, twin)),
         Approach(config, twin.kinematics) if config.start == "arrival" and comes(launch) else None,
         sum(config.lead_s) / 2 if comes(launch) else None,
         on_step=record.on_step,
@@ -189,7 +189,7 @@ def comes(launch: Launch) -> bool:
     return not isinstance(launch, Laid | Placed)
 
 
-def _as_driven(config: CatchingConfig, twin: Twin) -> CatchingConfig:
+def as_driven(config: CatchingConfig, twin: Twin) -> CatchingConfig:
     """A policy that begins at the arrival goes as fast as the drive says: see dris.lab.drives."""
     speed, lead = twin.config.joint_speed, twin.config.reference_lead
     return replace(config, joint_speed=speed, reference_lead=lead) if config.start == "arrival" else config

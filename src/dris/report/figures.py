@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dris.core.rollout import wilson
 from dris.experiments.study.results import FIVE, NOISE, Estimate, Results, estimate, title_of
 from dris.experiments.study.theory import Theory
 
@@ -188,6 +189,30 @@ def _with_reach(found: list[Estimate]) -> tuple[list[float], Any]:
     """Values, and how far their intervals reach down and up."""
     reach = [[e.value - e.low for e in found], [e.high - e.value for e in found]]
     return [e.value for e in found], np.maximum(reach, 0)
+
+
+def trials_figure(tables: dict[str, dict[str, Any]]) -> bytes:
+    """Share of the trials caught by policy, a panel a kind; the paper's real robot hollow beside it."""
+    columns = min(len(tables), 2)
+    rows = -(-len(tables) // columns)
+    figure, axes = canvas(5.2 * columns, 3.2 * rows, rows, columns)
+    for one, (title, table) in zip(axes.flat, tables.items(), strict=False):
+        policies, real = list(table["config"].policies), table["real"]
+        for place, caught in enumerate(table["all"]):
+            if not caught:
+                continue
+            rate, (low, high) = sum(caught) / len(caught), wilson(sum(caught), len(caught))
+            reach = [[max(rate - low, 0)], [max(high - rate, 0)]]
+            one.bar(place, rate, 0.6, yerr=reach, capsize=3, color=BLUE)
+        shown = [*policies, *(f"{policy} (real)" for policy in real.get("policies", ()))]
+        for place, total in enumerate(real.get("totals", ()), start=len(policies)):
+            caught, trials = (float(part) for part in total.split("/"))
+            one.bar(place, caught / trials, 0.6, color="white", edgecolor=RED)
+        one.set(xticks=range(len(shown)), xticklabels=shown, ylim=(0, 1.05), ylabel="caught", title=title)
+        one.tick_params(axis="x", labelrotation=20)
+    for one in list(axes.flat)[len(tables) :]:
+        one.remove()
+    return png(figure, axes.flat[0], dpi=120)
 
 
 def theory_panels(found: Theory, gaps: dict[str, Estimate]) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -70,11 +71,35 @@ def report_run(folder: Path, out: Path, glossary: Callable[[str], dict[str, str]
         for name in named
     }
     said |= {row["policy"]: meant.get(row["policy"]) for row in rows}
+    videos, name = sorted(out.glob("*.mp4")), folder.resolve().name
+    lead, lead_words = _lead(videos, name)
     return write_page(
-        out, "run.html", learning_curve(metrics),
-        name=folder.resolve().name, config=config, metrics=metrics,
+        out, "run.html", learning_curve(metrics), lead=lead, lead_words=lead_words, in_short=_in_short(rows),
+        replays=[file for file in sorted(out.glob("*.html")) if file.name != "index.html"],
+        name=name, config=config, metrics=metrics,
         configuration=(folder / "config.json").read_text(),
         versions=read_as(folder / "versions.json", dict[str, str]),
         scores=rows, meant={name: words for name, words in said.items() if words},
-        videos=sorted(out.glob("*.mp4")),
+        videos=videos,
     )  # fmt: skip
+
+
+def _lead(videos: list[Path], name: str) -> tuple[str, str]:
+    """The picture that the page begins with, and its caption: of the run's own film, or how it learned."""
+    pictures = [video.with_suffix(".png") for video in videos if video.with_suffix(".png").exists()]
+    own = [picture for picture in pictures if picture.name.startswith(f"{name}-")]
+    if not pictures:
+        return "success.png", "Success on single objects while it learned."
+    first = (own or pictures)[0]
+    return quote(first.name), f"{first.stem}: six moments of one attempt of a whole set."
+
+
+def _in_short(scores: list[dict[str, Any]]) -> str:
+    """How often the run's policy, the first that was scored, succeeds."""
+    if not scores:
+        return "It has not been scored yet: dris evaluate, with --json scores.json in its folder, does that."
+    row = scores[0]
+    return (
+        f"{row['policy']} succeeds on {row['success']:.0%} of {row['episodes']} single objects under "
+        f"condition {row['condition']}."
+    )

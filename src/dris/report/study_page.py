@@ -15,6 +15,7 @@ from dris.report.html import write_page
 
 RELEASED = "released"
 """The preset behind the paper's figures; the page leads with it."""
+_REVERSED = "the reverse is seen"
 
 
 def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -> Path:
@@ -40,6 +41,7 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -
         distances=found, five=FIVE, alpha=ALPHA,
         makespan=makespan, title_of=title_of, theirs=theirs, false_discoveries=false_discoveries,
         asked=ask(results, presets[:1]), asked_literally=ask(results, presets[1:]), distance_of=MEASURES,
+        verdict_words=verdict_words,
     )  # fmt: skip
 
 
@@ -69,6 +71,21 @@ def ask(results: Results, presets: list[str]) -> list[Asked]:
     """What the runs say of the claims about some presets."""
     about = [claim for claim in CLAIMS if claim.preset in presets]
     return [Asked(c, {m: answers(results, c, m) for m in results.measures(c.preset)}) for c in about]
+
+
+def verdict_words(asked: list[Asked]) -> str:
+    """How many of the paper's comparisons are seen, in one sentence."""
+    papers = [one for one in asked if one.claim.text.startswith("The paper") and one.found]
+    found = [answer for one in papers for answer in list(one.found.values())[-1]]  # by the mildest measure
+    if not found:
+        return "None of its comparisons has its runs yet."
+    counts = {verdict: sum(answer.verdict == verdict for answer in found) for verdict in ("seen", _REVERSED)}
+    few = sum(answer.verdict.startswith("too few") for answer in found)
+    rest = len(found) - sum(counts.values()) - few
+    return (
+        f"Of its {len(found)} comparisons {counts['seen']} are seen, {rest} are not, in {counts[_REVERSED]} "
+        f"the reverse is seen, and {few} have too few runs to say."
+    )
 
 
 def theirs(claim: Claim, pair: tuple[str, str], paper: dict[str, Any]) -> list[float | None]:

@@ -13,6 +13,7 @@ from dris.core.schema import Count, Figure, kind_of, read_as, typed
 from dris.experiments.study.published import load_published
 from dris.experiments.trials.config import Kind
 from dris.experiments.trials.outcome import LIMITED, within_limits
+from dris.report.figures import trials_figure
 from dris.report.html import write_page
 
 TITLES: dict[Kind, str] = {
@@ -66,8 +67,28 @@ def report_trials(folder: Path, out: Path, paper: dict[str, Any] | None = None) 
     tables = [_told(file, load_published() if paper is None else paper) for file in files]
     tables.sort(key=lambda table: list(TITLES).index(table["config"].kind))
     films = sorted(folder.glob("*.mp4"))
-    copied = {film.name: film.read_bytes() for film in films if out.resolve() != folder.resolve()}
-    return write_page(out, "trials.html", copied, tables=tables, titles=TITLES, films=films, wilson=wilson)
+    replays = [file for file in sorted(folder.glob("*.html")) if file.name != "index.html"]
+    elsewhere = out.resolve() != folder.resolve()
+    shown = {file.name: file.read_bytes() for file in (*films, *replays) if elsewhere}
+    shown["trials.png"] = trials_figure({TITLES[table["config"].kind]: table for table in tables})
+    return write_page(
+        out, "trials.html", shown, tables=tables, titles=TITLES, films=films, replays=replays, wilson=wilson,
+        best=_in_short(tables),
+    )  # fmt: skip
+
+
+def _in_short(tables: list[dict[str, Any]]) -> str:
+    """Who catches most of the first kind."""
+    table = tables[0]
+    counts = {
+        policy: (sum(caught), len(caught))
+        for policy, caught in zip(table["config"].policies, table["all"], strict=True)
+        if caught
+    }
+    if not counts:
+        return "No trial is in yet."
+    name, (caught, trials) = max(counts.items(), key=lambda item: item[1][0] / item[1][1])
+    return f"{TITLES[table['config'].kind]}: {name} catches most, {caught} of {trials}."
 
 
 def _told(file: Path, paper: dict[str, Any]) -> dict[str, Any]:
