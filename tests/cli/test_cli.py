@@ -69,7 +69,19 @@ def task_file(folder, source):
 
 
 VERBS = (
-    *("check", "train", "evaluate", "play", "view", "export", "deploy", "report", "study", "trials", "released"),
+    *(
+        "check",
+        "train",
+        "evaluate",
+        "play",
+        "view",
+        "export",
+        "deploy",
+        "report",
+        "study",
+        "trials",
+        "released",
+    ),
     *("bench", "lab", "fci-twin"),
 )
 

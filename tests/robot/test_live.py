@@ -74,7 +74,10 @@ def test_signals_stop_the_arm(number):
 
 @pytest.mark.parametrize(
     ("source", "words"),
-    [(Room(5, SourceError("camera 1 gives no frame")), "camera 1 gives no frame"), (Room(5), "the cameras have ended")],
+    [
+        (Room(5, SourceError("camera 1 gives no frame")), "camera 1 gives no frame"),
+        (Room(5), "the cameras have ended"),
+    ],
 )
 def test_cameras_that_end_stop_the_arm(source, words):
     session, seen, arm = make(source)
