@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -102,8 +101,10 @@ def deploy(
     with _exported(policy) as folder:
         runtime = Runtime(folder)
         if robot is not None:
+            from dris.experiments.deploy_real import RealEyes, on_robot
+
             eyes = RealEyes(rig, cameras, camera_delay_s, ball_radius)
-            return _on_robot(runtime, robot, eyes, move, logs)
+            return on_robot(runtime, robot, eyes, move, logs, _passed)
         return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
@@ -128,66 +129,6 @@ def _passed(runtime: Runtime, arm: Arm) -> bool:
         print(f"{'ok' if check.ok else 'FAILED':>6}  {check.name:<8} {check.found}", flush=True)
         good = good and check.ok
     return good
-
-
-@dataclass(frozen=True)
-class RealEyes:
-    """Cameras of a real rig, as far as they were told."""
-
-    rig: Path | None
-    devices: tuple[int, int] | None
-    delay_s: float
-    radius_m: float
-
-    def __post_init__(self) -> None:
-        """Refuse a ball that is none, and delays that no camera has."""
-        if not 0.005 <= self.radius_m <= 0.1:
-            raise ValueError(f"ball_radius must lie in [0.005, 0.1] m, got {self.radius_m}")
-        if not 0 <= self.delay_s <= 0.1:
-            raise ValueError(f"camera_delay_s must lie in [0, 0.1] s, got {self.delay_s}")
-
-
-def _on_robot(runtime: Runtime, address: str, real: RealEyes, move: bool, logs: Path | None) -> int:
-    """Look at everything; with `move`, catch until interrupted."""
-    from dris.catching.law import LawConfig
-    from dris.lab.drives import drive
-    from dris.perception.calibration import load_rig
-    from dris.robot.driver import DriverProcess
-    from dris.robot.fr3 import Fr3, Fr3Config
-
-    config = runtime.contract.catching()
-    rig = None if real.rig is None else load_rig(real.rig)
-    if move and runtime.contract.filter().update != "none":
-        raise ValueError("a policy with a belief cannot move a real arm yet: deploy it with --twin")
-    driven = drive("fitted-gains", config)
-    arm = DriverProcess(Fr3, Fr3Config(address, driven.stiffness, driven.damping))
-    try:
-        if not _passed(runtime, arm):
-            print("not ready: see above")
-            return 1
-        if rig is not None:
-            print(f"{'ok':>6}  {'rig':<8} {real.rig}: two cameras, plausible together")
-        if not move:
-            print("dry run: nothing was sent but questions; --move lets the arm move")
-            return 0
-        from dris.perception.eyes import Eyes
-        from dris.perception.sources import CameraSource
-        from dris.robot.live import run_live
-        from dris.robot.log import Log
-        from dris.robot.rig_observer import RigObserver
-        from dris.robot.session import Session
-
-        assert rig is not None and real.devices is not None
-        source = CameraSource(real.devices, time.monotonic, real.delay_s)
-        seen = RigObserver(source, Eyes(rig, (real.radius_m,) * 2), real.radius_m, time.monotonic)
-        log = Log.open(None if logs is None else logs / "session.jsonl", policy=runtime.contract.policy)
-        acted = replace(config, joint_speed=driven.joint_speed, reference_lead=driven.reference_lead)
-        law = LawConfig(**{f.name: getattr(driven, f.name) for f in fields(LawConfig)})
-        session = Session(arm, seen, runtime.act_one, acted, law, time.monotonic, log)
-        run_live(session, seen, lambda line: print(line, flush=True))
-        return 0 if session.state == "stopped" else 1
-    finally:
-        arm.close()
 
 
 def _in_twin(

@@ -6,6 +6,7 @@ Import franky where it is used: it comes with the extra `fr3`.
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from dris.robot.arm import ArmError, ArmState, limits_of_urdf
 
 READS = 3
 """Tries to read the state of an arm at rest; libfranka gives up after a second each."""
+BEGIN_S = 5.0
+"""Longest until it obeys [s]."""
 STOP_S = 5.0
 """A soft stop is waited for so long [s]."""
 
@@ -131,7 +134,18 @@ class Fr3:
         with self._named("the robot does not begin to move"):
             # Without the default low-pass at 100 Hz, which the law was not identified with.
             self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
+        self._wait_for_control()
         self._motion, self._error = motion, ""
+
+    def _wait_for_control(self) -> None:
+        """Until the robot obeys: before that it has no state of a motion to tell."""
+        end = time.monotonic() + BEGIN_S
+        while not self._robot.is_in_control:
+            if time.monotonic() > end:
+                with self._named("the robot does not begin to move"):
+                    self._robot.join_motion(timeout=0.1)
+                raise ArmError(f"the robot has not begun to move after {BEGIN_S:.0f} s")
+            time.sleep(0.001)
 
     def exchange(self, reference: np.ndarray) -> ArmState:
         """Set the reference; what a stopped arm is told is not kept for later."""
