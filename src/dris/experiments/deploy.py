@@ -23,10 +23,12 @@ from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
 from dris.lab.fci.server import Server
 from dris.lab.fci.server_config import ServerConfig
+from dris.lab.launch import Launch
 from dris.lab.objects import THINGS
 from dris.lab.observer import LabObserver, TruthObserver
 from dris.lab.trial import TRIAL_S, comes, is_lost
 from dris.lab.twin import Twin, TwinConfig
+from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.log import Log
@@ -138,6 +140,21 @@ class TwinRig:
         self.said.append(line)
         self.tell(line)
 
+    def eyes(self, what: str, seed: int, perfect: bool) -> LabObserver:
+        """Whatever tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
+        seen: LabObserver = TruthObserver(self.twin)
+        if not perfect:
+            seen = CameraObserver(self.twin, THINGS[what], seed=seed)
+        return with_belief(seen, self.runtime.contract.filter(), self.config, self.twin.kinematics, seed)
+
+    def prepare(self, what: str, launch: Launch, seed: int, perfect: bool) -> None:
+        """Build and draw once what a trial needs: while an arm moves, clients wait no longer than a second."""
+        self.plant.start_trial(THINGS[what], launch, seed)
+        self.eyes(what, seed, perfect)
+        for camera in () if perfect else self.drive.lab.cameras:
+            self.twin.render(camera.name)
+            self.twin.render(camera.name, (0, 0))
+
     def session(self, log: Log) -> Session:
         """A session on that arm."""
         law = LawConfig(**{f.name: getattr(self.drive, f.name) for f in fields(LawConfig)})
@@ -165,14 +182,24 @@ def run_trials(
         stopped = len(rig.server.cabinet.reflexes)
         try:
             yield _one(rig, session, what, launch, number, name, perfect_sight, stopped)
+        except ArmError as error:
+            yield Outcome(name, False, False, "fault", str(error), (), {}, {}, rig.twin.speed_share, 0)
         finally:
             rig.gate.release()  # an arm that stops needs time to pass
             session.stop("the trial is over")
 
 
 def _one(
-    rig: TwinRig, session: Session, what: str, launch: Any, seed: int, name: str, perfect: bool, stopped: int
+    rig: TwinRig,
+    session: Session,
+    what: str,
+    launch: Launch,
+    seed: int,
+    name: str,
+    perfect: bool,
+    stopped: int,
 ) -> Outcome:
+    rig.gate.tick(lambda: rig.prepare(what, launch, seed, perfect))
     rig.gate.release()
     session.connect()
     session.start()
@@ -192,12 +219,7 @@ def _one(
         def begin() -> None:
             nonlocal eyes
             rig.plant.start_trial(THINGS[what], launch, seed)
-            seen: LabObserver = TruthObserver(rig.twin)
-            if not perfect:
-                seen = CameraObserver(rig.twin, THINGS[what], seed=seed)
-            belief = rig.runtime.contract.filter()
-            eyes = with_belief(seen, belief, rig.config, rig.twin.kinematics, seed)
-            session.observer = eyes
+            session.observer = eyes = rig.eyes(what, seed, perfect)
             session.begins_when_seen = not comes(launch)
             session.arm_now()
 
