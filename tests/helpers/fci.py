@@ -19,7 +19,6 @@ from dris.lab.fci.protocol import (
     ROBOT_COMMAND,
     ROBOT_STATE,
     Command,
-    Mode,
     Request,
 )
 from dris.lab.fci.server import Server
@@ -141,11 +140,11 @@ class RawClient:
         self.udp.sendto(command(state["message_id"], **values).tobytes(), self.robot)
 
     def start(self, **modes):
-        """Start a motion; the second state of it, which is the first that clients answer."""
+        """Start a motion and send torques of zero until one is obeyed; the state after it."""
         assert self.ask(Command.MOVE, **(modes or TORQUES))[0] == 1
-        while self.state()["robot_mode"] != Mode.MOVE:
-            pass
-        return self.state()
+        while (state := self.state())["control_command_success_rate"] == 0:
+            self.command(state)
+        return state
 
     def close(self):
         self.tcp.close()

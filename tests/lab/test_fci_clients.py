@@ -25,7 +25,7 @@ ADDRESS = "127.0.2.1"
 STIFFNESS, DAMPING = (600, 600, 600, 600, 250, 150, 50), (50, 50, 50, 50, 30, 25, 15)
 WAY = 0.1
 """Every joint's way to the reference [rad]."""
-FAST = {"pace": math.inf, "patience_s": 5.0}
+FAST = {"pace": math.inf, "patience_s": 0.6}
 
 
 def needs(name):
@@ -47,10 +47,12 @@ def impedance(robot, way):
     motion.set_reference(franky.JointReference(q=np.array(robot.state.q) + way))
     robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
 def run(robot, seconds):
-    start = robot.state.time.to_sec()
-    while robot.state.time.to_sec() < start + seconds:
-        if robot.join_motion(timeout=0.005):
-            return
+    start = now = robot.state.time.to_sec()
+    while now < start + seconds and not robot.join_motion(timeout=0.005):
+        try:
+            now = robot.state.time.to_sec()
+        except RuntimeError:  # the connection is lost: join_motion tells how
+            pass
 """
 
 TRACK = (
