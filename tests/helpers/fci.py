@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from dris.lab.fci.cabinet import Cabinet
 from dris.lab.fci.plant import Plant
@@ -158,6 +159,9 @@ class Served:
         self.said = [] if said is None else said
         self.path = []
         """Joints after every millisecond since the first command."""
+        self.longest_s = 0.0
+        """Between two milliseconds."""
+        self._last_s = None
         self.robot = robot or plant()
         self.server = Server(
             self.robot, ServerConfig(address=address, **config), on_tick=self._note, tell=self.said.append
@@ -167,6 +171,9 @@ class Served:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def _note(self):
+        now = time.monotonic()
+        self.longest_s = max(self.longest_s, now - (self._last_s or now))
+        self._last_s = now
         if self.server.motion_ms is not None:
             self.path.append(self.robot.q)
 
@@ -201,5 +208,9 @@ def run_elsewhere(served, script, *arguments):
     done = subprocess.run(
         [sys.executable, "-c", script, address, *arguments], capture_output=True, text=True, timeout=60
     )
+    if done.returncode and served.longest_s > 0.9:
+        pytest.skip(
+            f"this machine let the server wait for {served.longest_s:.1f} s; clients give up after 1 s"
+        )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
