@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from dris.lab.fci.cabinet import Cabinet
 from dris.lab.fci.plant import Plant
@@ -19,7 +20,6 @@ from dris.lab.fci.protocol import (
     ROBOT_COMMAND,
     ROBOT_STATE,
     Command,
-    Mode,
     Request,
 )
 from dris.lab.fci.server import Server
@@ -141,11 +141,11 @@ class RawClient:
         self.udp.sendto(command(state["message_id"], **values).tobytes(), self.robot)
 
     def start(self, **modes):
-        """Start a motion; the second state of it, which is the first that clients answer."""
+        """Start a motion and send torques of zero until one is obeyed; the state after it."""
         assert self.ask(Command.MOVE, **(modes or TORQUES))[0] == 1
-        while self.state()["robot_mode"] != Mode.MOVE:
-            pass
-        return self.state()
+        while (state := self.state())["control_command_success_rate"] == 0:
+            self.command(state)
+        return state
 
     def close(self):
         self.tcp.close()
@@ -159,6 +159,9 @@ class Served:
         self.said = [] if said is None else said
         self.path = []
         """Joints after every millisecond since the first command."""
+        self.longest_s = 0.0
+        """Between two milliseconds."""
+        self._last_s = None
         self.robot = robot or plant()
         self.server = Server(
             self.robot, ServerConfig(address=address, **config), on_tick=self._note, tell=self.said.append
@@ -168,6 +171,9 @@ class Served:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def _note(self):
+        now = time.monotonic()
+        self.longest_s = max(self.longest_s, now - (self._last_s or now))
+        self._last_s = now
         if self.server.motion_ms is not None:
             self.path.append(self.robot.q)
 
@@ -196,11 +202,19 @@ class Served:
             time.sleep(0.002)
 
 
+def skip_if_starved(served):
+    """Clients give up after a second without a state; a machine with too much to do can make them."""
+    if served.longest_s > 0.9:
+        pytest.skip(f"this machine let the server wait for {served.longest_s:.1f} s")
+
+
 def run_elsewhere(served, script, *arguments):
     """What a script prints as JSON; it gets the server's address. Clients keep Python's lock while they wait."""
     address = served.server.config.address
     done = subprocess.run(
         [sys.executable, "-c", script, address, *arguments], capture_output=True, text=True, timeout=60
     )
+    if done.returncode:
+        skip_if_starved(served)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

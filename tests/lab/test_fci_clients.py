@@ -13,7 +13,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from fci import AWAY, Served, plant, run_elsewhere
+from fci import AWAY, Served, plant, run_elsewhere, skip_if_starved
 
 from dris.lab.fci.faults import Faults
 from dris.lab.fci.server import Server
@@ -25,7 +25,7 @@ ADDRESS = "127.0.2.1"
 STIFFNESS, DAMPING = (600, 600, 600, 600, 250, 150, 50), (50, 50, 50, 50, 30, 25, 15)
 WAY = 0.1
 """Every joint's way to the reference [rad]."""
-FAST = {"pace": math.inf, "patience_s": 5.0}
+FAST = {"pace": math.inf, "patience_s": 0.6}
 
 
 def needs(name):
@@ -47,10 +47,12 @@ def impedance(robot, way):
     motion.set_reference(franky.JointReference(q=np.array(robot.state.q) + way))
     robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
 def run(robot, seconds):
-    start = robot.state.time.to_sec()
-    while robot.state.time.to_sec() < start + seconds:
-        if robot.join_motion(timeout=0.005):
-            return
+    start = now = robot.state.time.to_sec()
+    while now < start + seconds and not robot.join_motion(timeout=0.005):
+        try:
+            now = robot.state.time.to_sec()
+        except RuntimeError:  # the connection is lost: join_motion tells how
+            pass
 """
 
 TRACK = (
@@ -222,6 +224,8 @@ def test_each_fault_has_its_outcome(faults, outcome, words):
     with Served(ADDRESS, faults=faults, **FAST) as served:
         (found, said), recovery = run_elsewhere(served, STRUCK)
         served.wait_for(lambda: np.abs(served.robot.dq).max() < 0.01)  # never in motion
+    if found != outcome:
+        skip_if_starved(served)
     assert found == outcome and words in said
     if outcome == "ControlException" and words == LOST:
         assert served.server.cabinet.reflexes == [(LOST,)] and recovery is True

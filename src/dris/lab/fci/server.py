@@ -37,6 +37,9 @@ from dris.lab.twin import TICK_S
 
 LARGEST_DATAGRAM = 2048
 LONGEST_REST_S = 0.1
+START_PATIENCE_S = 0.01
+"""How long a motion's first command is waited for [s] before the next state goes out: clients leave the first
+states unanswered, from which they learn that it has started."""
 GARBAGE = b"\xff" * 99
 """What the fault of that name sends."""
 
@@ -252,9 +255,8 @@ class Server:
     def _receive(self) -> bytes | None:
         """The client's datagram to the last state, waited for; requests are answered meanwhile."""
         motion = self.cabinet.motion
-        # Clients do not answer the first state of a motion, from which they learn that it has started.
-        first = motion is not None and not motion.commanded and motion.waited == 0
-        end = time.perf_counter() + (TICK_S if first else self.config.patience_s)
+        begun = motion is not None and motion.commanded
+        end = time.perf_counter() + (self.config.patience_s if begun else START_PATIENCE_S)
         while self.cabinet.motion is not None and self._client is not None:
             left = end - time.perf_counter()
             if left <= 0:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from dris.lab.fci.faults import Faults
 
+LONGEST_PATIENCE_S = 0.9
+
 
 @dataclass(frozen=True)
 class ServerConfig:
@@ -34,8 +36,11 @@ class ServerConfig:
             )
         if not self.pace > 0:
             raise ValueError(f"pace must be positive, got {self.pace}")
-        if not 0 < self.patience_s <= 10:
-            raise ValueError(f"patience_s must lie in (0, 10] s, got {self.patience_s}")
+        if not 0 < self.patience_s <= LONGEST_PATIENCE_S:
+            raise ValueError(
+                f"patience_s must lie in (0, {LONGEST_PATIENCE_S}] s, got {self.patience_s}: "
+                "clients wait for a state no longer than a second"
+            )
 
 
 @dataclass
