@@ -141,14 +141,14 @@ class TwinRig:
         self.tell(line)
 
     def eyes(self, what: str, seed: int, perfect: bool) -> LabObserver:
-        """Whatever tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
+        """What tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
         seen: LabObserver = TruthObserver(self.twin)
         if not perfect:
             seen = CameraObserver(self.twin, THINGS[what], seed=seed)
         return with_belief(seen, self.runtime.contract.filter(), self.config, self.twin.kinematics, seed)
 
     def prepare(self, what: str, launch: Launch, seed: int, perfect: bool) -> None:
-        """Build and draw once what a trial needs: while an arm moves, clients wait no longer than a second."""
+        """Build and draw once what a trial needs: while an arm moves, clients wait for a second at most."""
         self.plant.start_trial(THINGS[what], launch, seed)
         self.eyes(what, seed, perfect)
         for camera in () if perfect else self.drive.lab.cameras:

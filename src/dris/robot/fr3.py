@@ -120,7 +120,7 @@ class Fr3:
                 if not left:
                     why = f"the robot has told nothing for {READS} s ({error}): check cable and power"
                     raise ArmError(why) from error
-            except self._franky.Exception as error:
+            except (self._franky.Exception, RuntimeError) as error:  # a lost connection is a plain one
                 raise ArmError(f"the robot tells no state: {error}") from error
 
     def begin(self, reference: np.ndarray) -> None:
