@@ -113,7 +113,7 @@ class TwinRig:
         what, _, launch = cells_of("ramps")[0]
         self.twin.reset(THINGS[what], launch, 0)
         self.plant = Plant(self.twin)
-        server = ServerConfig(self.address, pace=float("inf"), patience_s=5.0)
+        server = ServerConfig(self.address, pace=float("inf"), patience_s=0.9)
         self.server = Server(self.plant, server, self.gate.on_tick, self._hear)
         self._thread = threading.Thread(target=self.server.run, args=(lambda: self._done,), daemon=True)
         self._thread.start()
