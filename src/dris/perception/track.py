@@ -295,8 +295,9 @@ class BallTracker:
         if found is None:
             return None
         spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
-        age = time_s - max(s.time_s for s in fresh)
-        return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, Health(lying=True))
+        times_s = [s.time_s for s in fresh]
+        age, health = time_s - max(times_s), Health(span_s=max(times_s) - min(times_s), lying=True)
+        return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, health)
 
     def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
         """The paper's estimate: position from the parabola, velocity from a line, both then carried on."""
