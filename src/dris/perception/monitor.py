@@ -110,19 +110,10 @@ class MonitorConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
-        check_positive(
-            self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s"
-        )
-        for name in (
-            "bad_stamps",
-            "late_frames",
-            "repeats",
-            "shifts",
-            "surprise",
-            "other_looks",
-            "recent",
-            "memory",
-        ):
+        check_positive(self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s")
+        check_positive(self, "young_s", "young_age_s", "alone_s", "stop_s")
+        counts = ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks")
+        for name in (*counts, "recent", "memory"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.radius_ratio <= 1 or self.radius_disagreement <= 1:
