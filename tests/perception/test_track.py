@@ -142,7 +142,7 @@ def touching(t, impact=0.15, restitution=0.4, contact_s=0.006):
 @pytest.mark.parametrize("restitution", [0.4, 0.6])
 @pytest.mark.parametrize("wrong_by", [0.0, 0.01, 0.02])
 def test_a_ball_in_the_air_after_a_bounce_does_not_roll(wrong_by, restitution):
-    """A window with a sight from before the bounce's end looks straight: it was `plate` for up to 60 ms.
+    """A window with a sight from before the bounce's end looks straight: it was `plate` for up to 80 ms.
 
     The plate is told up to 2 cm too high, as one that moves is. The ball rises at 1.4 m/s or more, and is off by
     less than 0.3 m/s from 45 ms on after it has left.
