@@ -187,8 +187,8 @@ class BallTracker:
         # The gate may have let a frame or two pass that were taken after the impact.
         start, end = self._sights[-1].time_s - 0.03, self._suspects[-1].time_s
         time_s = impact_time(self._motion, self._plate, self.radius_m, start, end)
-        if time_s is None:
-            return None
+        if time_s is None or time_s - self._motion.reference_s > self.config.valid_s:
+            return None  # nobody saw it come: where it met the plate is a guess
         return Anchor(time_s, self._motion.at(time_s)[0], self.config.anchor_m)
 
     def _update(self) -> None:
