@@ -16,6 +16,7 @@ from dris.lab.objects import thing
 from dris.lab.observer import TruthObserver
 from dris.lab.trial import run_trial
 from dris.lab.twin import Twin
+from dris.perception.monitor import Verdict
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,9 @@ def test_single_sights_of_single_cameras_pull_it(twin):
     assert trial.position_error < 0.01
     drag = eyes.belief._drag
     assert drag.std() < np.std(np.random.default_rng(0).uniform(0, 0.2, 50))  # flight tells of it
+    assert eyes.estimate(twin.time_s) is not None
+    eyes.inner.monitor.verdict = Verdict("stop", "frozen camera")  # eyes that are wrong mislead a belief, too
+    assert eyes.estimate(twin.time_s) is None
 
 
 def test_without_a_belief_the_eyes_are_asked_themselves(twin):

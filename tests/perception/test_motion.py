@@ -148,3 +148,20 @@ def test_arrival_is_the_root_of_the_parabola():
     assert np.sqrt(np.linalg.eigvalsh(np.cov(np.array(places).T))[-1]) == pytest.approx(
         arrival.place_sigma_m, rel=0.15
     )
+
+
+def test_an_acceleration_is_found_when_it_is_not_known():
+    """A ball that brakes at 3 m/s2 along x under half of gravity; exact sights give it back."""
+    pull = np.array([3.0, 0.0, -0.5 * G])
+    path = lambda t: START + VELOCITY * t + 0.5 * pull * t * t  # noqa: E731
+    sights = [exact_sight(PLAIN, t + 0.005 * k, k, path(t + 0.005 * k)) for t in TIMES for k in (0, 1)]
+    free = fit_motion(sights, None, 0.3)
+    assert free.acceleration_in_base == pytest.approx(pull, abs=1e-6)
+    assert free.ball_in_base == pytest.approx(path(0.105), abs=1e-9)
+    assert free.velocity_in_base == pytest.approx(VELOCITY + pull * 0.105, abs=1e-8)
+    assert free.covariance.shape == (6, 6)
+    known = fit_motion(sights, pull, 0.3)
+    # Of n even samples the end velocity of a parabola has 4 times the deviation of a line's, for large n.
+    ratio = np.sqrt(np.diag(free.covariance)[3:] / np.diag(known.covariance)[3:])
+    assert ratio == pytest.approx(np.full(3, 4.0), rel=0.15)
+    assert fit_motion(sights[:4], None, 0.3) is None  # two of each camera do not tell

@@ -130,6 +130,86 @@ def test_a_known_plate_makes_a_bounce_known_sooner_and_foresees_it():
     assert known[LEVEL] <= known[None] - 0.0125
 
 
+def touching(t, impact=0.15, restitution=0.4, contact_s=0.006):
+    """A bounce that takes its time: 6 ms on the plate, as on the twin's pad, half of the speed along it kept."""
+    if t <= impact:
+        return flight(t)
+    velocity = VELOCITY - np.array([0, 0, G * impact])
+    left = flight(impact) + velocity * (0.5, 0.5, 0) * min(t - impact, contact_s)
+    return parabola(left, velocity * (0.5, 0.5, -restitution), max(t - impact - contact_s, 0.0))
+
+
+@pytest.mark.parametrize("restitution", [0.4, 0.6])
+@pytest.mark.parametrize("wrong_by", [0.0, 0.01, 0.02])
+def test_a_ball_in_the_air_after_a_bounce_does_not_roll(wrong_by, restitution):
+    """A window with a sight from before the bounce's end looks straight: it was `plate` for up to 80 ms.
+
+    The plate is told up to 2 cm too high, as one that moves is. The ball rises at 1.4 m/s or more, and is off by
+    less than 0.3 m/s from 45 ms on after it has left.
+    """
+    path = lambda t: touching(t, restitution=restitution)  # noqa: E731
+    for seed in (0, 1):
+        tracker, plate = (
+            BallTracker(PLAIN),
+            replace(LEVEL, centre_in_base=LEVEL.centre_in_base + (0, 0, wrong_by)),
+        )
+        for at in feed(tracker, path, np.arange(30) * 0.0125, np.random.default_rng(seed)):
+            tracker.expect_plate(plate)
+            if at > 0.15:
+                assert tracker.phase == "flight", at
+            if at > 0.15 + 0.006 + 0.045:
+                truth = (path(at + 1e-5) - path(at - 1e-5)) / 2e-5
+                assert tracker.state(at).velocity_in_base == pytest.approx(truth, abs=0.3)
+
+
+def test_a_stamp_far_ahead_does_not_blind_the_track_for_good():
+    tracker = BallTracker(PLAIN)
+    last(feed(tracker, flight, TIMES))
+    tracker.observe(1e6, 0, Detection(pinhole(PLAIN[0], flight(0.11)), 9.0, 1.0))
+    assert tracker.phase == "searching"
+    later = TIMES[-1] + 0.0125 + TIMES  # three sights say that the one was wrong, six begin a track
+    assert tracker.state(last(feed(tracker, flight, later))).ball_in_base == pytest.approx(
+        flight(later[-1] + 0.005), abs=1e-3
+    )
+
+
+def test_a_state_of_a_time_that_has_not_come_is_not_valid():
+    tracker = BallTracker(PLAIN)
+    at = last(feed(tracker, flight, TIMES))
+    assert tracker.state(at - 0.02).valid  # a frame that came late is asked for its own time
+    early = tracker.state(at - 1.0)
+    assert early.age_s == pytest.approx(-1.0) and not early.valid
+
+
+def test_a_state_tells_its_health():
+    tracker = BallTracker(PLAIN)
+    at = last(feed(tracker, flight, TIMES, np.random.default_rng(0), radius=0.025))
+    health = tracker.state(at).health
+    assert health.rms_px == pytest.approx(0.1, rel=0.4) and health.radii_m == pytest.approx(
+        (0.025,) * 2, rel=0.01
+    )
+    assert health.span_s == pytest.approx(0.1, abs=0.006) and health.doubt == 0 and health.surprise == 0
+    assert health.lying is None and not health.anchored
+    for camera in (0, 1):
+        tracker.observe(at + 0.01, camera, Detection((100.0, 100.0 + 90 * camera), 9.0, 1.0))
+    assert tracker.state(at + 0.01).health.surprise == 2
+
+
+def test_a_ball_on_a_ramp_doubts_its_velocity():
+    """On a circle of 0.5 m at 1.5 m/s: 4.5 m/s2 inwards. A line is off by a T / 2 = 0.22 m/s at its end."""
+    speed, radius = 1.5, 0.5
+
+    def path(t):
+        angle = speed * t / radius
+        return NEAR_PLATE + radius * np.array([math.sin(angle), 0.0, 1 - math.cos(angle)])
+
+    tracker = BallTracker(PLAIN)
+    at = last(feed(tracker, path, TIMES - 0.1, np.random.default_rng(0)))
+    state = tracker.state(at)
+    off = np.linalg.norm(state.velocity_in_base - (path(at + 1e-5) - path(at - 1e-5)) / 2e-5)
+    assert off == pytest.approx(0.22, abs=0.06) and state.health.doubt == pytest.approx(off, rel=0.4)
+
+
 @pytest.mark.parametrize("values", [((0, 0), (0, 0, 1)), ((0, 0, 0), (0, 0, 2)), ((0, 0, np.nan), (0, 0, 1))])
 def test_what_is_no_plate_is_refused(values):
     with pytest.raises(ValueError):
@@ -225,7 +305,8 @@ def test_mismatched_cameras_never_begin_a_track():
 
 def test_perception_brings_neither_torch_nor_a_simulator():
     modules = (
-        "arrival camera calibration charuco detect triangulate motion track track_config sources plate watch"
+        "arrival camera calibration charuco detect eyes health triangulate monitor motion track track_config "
+        "sources plate plate_view watch"
     )
     script = "import sys\n" + "".join(f"import dris.perception.{m}\n" for m in modules.split())
     script += "assert not {'torch', 'warp', 'mujoco', 'scipy'} & set(sys.modules), sorted(sys.modules)"
@@ -280,6 +361,19 @@ def test_a_track_that_one_camera_cannot_begin_knows_a_ball_on_the_plate():
     assert state.valid and state.phase == "plate"
     assert state.ball_in_base == pytest.approx(path(at), abs=2e-3)
     assert tracker.arrival(0.5) is None and tracker.state(at + 0.1) is None  # old sights tell nothing
+
+
+def test_one_camera_alone_does_not_take_a_flying_ball_for_one_that_lies():
+    """Over the plate, 15 cm above it: the ray of camera 0 meets the plate beside where the ball is."""
+    end = on_plate(0.0, 0.0) + (0.0, 0.0, 0.15)
+    path = lambda t: parabola(end, (0.0, 0.0, 0.0), t - 0.2)  # noqa: E731  # at the height of a bounce
+    tracker = BallTracker(PLAIN)
+    tracker.expect_plate(TILTED)
+    for at in feed(tracker, path, np.arange(20) * 0.0125, blind=lambda t, camera: camera == 1 and t > 0.1):
+        state = tracker.state(at)
+        if at > 0.05 and state is not None and state.valid:
+            assert state.phase == "flight" and state.ball_in_base == pytest.approx(path(at), abs=0.01)
+    assert at > 0.2 and (state is None or not state.valid)
 
 
 def test_an_arrival_is_told_of_a_flight_alone():

@@ -97,6 +97,8 @@ class MonitorConfig:
     """A motion must have been seen for so long, unless it began at a bounce off the plate or lies on it;"""
     young_age_s: float = 0.03
     """then it must have been seen so recently."""
+    alone_s: float = 0.03
+    """One camera alone must have seen for so long that it lies: as long as two need to see that it flies."""
     surprise: int = 3
     """So many sights elsewhere than predicted contradict the motion; one if nothing fitted it lately."""
     other_looks: int = 2
@@ -108,19 +110,10 @@ class MonitorConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
-        check_positive(
-            self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "stop_s"
-        )
-        for name in (
-            "bad_stamps",
-            "late_frames",
-            "repeats",
-            "shifts",
-            "surprise",
-            "other_looks",
-            "recent",
-            "memory",
-        ):
+        check_positive(self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s")
+        check_positive(self, "young_s", "young_age_s", "alone_s", "stop_s")
+        counts = ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks")
+        for name in (*counts, "recent", "memory"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.radius_ratio <= 1 or self.radius_disagreement <= 1:
@@ -227,8 +220,11 @@ class Monitor:
         if self.verdict.level == "stop":
             return self.verdict
         cause, reason = self._rig(now_s)
+        seen_twice = len(self._others) == self.config.other_looks
+        if cause == "none" and seen_twice and now_s - self._others[-1] <= self.config.other_s:
+            cause, reason = "second ball", "something else in view looks like the ball: take it away"
         if cause == "none" and state is not None and state.valid:
-            cause, reason = self._track(now_s, state)
+            cause, reason = self._track(state)
             self.noticed[cause] += cause != "none"
         if cause not in RIG:
             self._rig_since_s = None
@@ -253,8 +249,8 @@ class Monitor:
                     "stamp ahead",
                     f"{count['stamp ahead']} of the last {len(one.stamps)} of camera {index}",
                 )
-            if count["stamps out of order"] >= config.bad_stamps or count["late frame"] >= config.late_frames:
-                wrong = count["stamps out of order"] + count["late frame"]
+            wrong = count["stamps out of order"] + count["late frame"]
+            if count["stamps out of order"] >= config.bad_stamps or wrong >= config.late_frames:
                 return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
             if one.repeats >= config.repeats:
                 return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
@@ -274,11 +270,9 @@ class Monitor:
             )
         return "none", ""
 
-    def _track(self, now_s: float, state: BallState) -> tuple[Cause, str]:
+    def _track(self, state: BallState) -> tuple[Cause, str]:
         """What speaks against a state."""
         config, health = self.config, state.health
-        if len(self._others) == config.other_looks and now_s - self._others[-1] <= config.other_s:
-            return "second ball", "something else in view looks like the ball: take it away"
         if state.age_s < -config.ahead_s:
             return "stamp ahead", f"the state rests on a sight of {-state.age_s:.3f} s from now"
         old = state.age_s > config.young_age_s
@@ -293,6 +287,8 @@ class Monitor:
                     f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off",
                 )
         known = health.lying if not health.anchored else not old
+        if math.isnan(health.rms_px):  # one camera alone takes it to lie
+            known = health.span_s >= config.alone_s
         if health.span_s < config.young_s and not known:
             return "too young", f"seen for {health.span_s:.3f} s, {state.age_s:.3f} s ago"
         return self._geometry(state)

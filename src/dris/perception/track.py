@@ -187,8 +187,8 @@ class BallTracker:
         # The gate may have let a frame or two pass that were taken after the impact.
         start, end = self._sights[-1].time_s - 0.03, self._suspects[-1].time_s
         time_s = impact_time(self._motion, self._plate, self.radius_m, start, end)
-        if time_s is None:
-            return None
+        if time_s is None or time_s - self._motion.reference_s > self.config.valid_s:
+            return None  # nobody saw it come: where it met the plate is a guess
         return Anchor(time_s, self._motion.at(time_s)[0], self.config.anchor_m)
 
     def _update(self) -> None:
@@ -295,8 +295,9 @@ class BallTracker:
         if found is None:
             return None
         spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
-        age = time_s - max(s.time_s for s in fresh)
-        return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, Health(lying=True))
+        times_s = [s.time_s for s in fresh]
+        age, health = time_s - max(times_s), Health(span_s=max(times_s) - min(times_s), lying=True)
+        return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, health)
 
     def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
         """The paper's estimate: position from the parabola, velocity from a line, both then carried on."""
