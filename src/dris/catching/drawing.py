@@ -122,7 +122,7 @@ def caption(picture: np.ndarray, text: str) -> np.ndarray:
 
 
 def legend(picture: np.ndarray, restitution: np.ndarray) -> np.ndarray:
-    """A picture with what the colours of a set mean in its lower left corner; of one ball they mean nothing."""
+    """A picture with what a set's colours mean in its lower left corner; a single ball's mean nothing."""
     from PIL import Image, ImageDraw, ImageFont
 
     if len(restitution) == 1:
