@@ -52,10 +52,12 @@ def choose(page, label, option):
 
 def test_a_person_moves_every_control_throws_and_reads_the_outcome(browser, serve_here, tmp_path):
     session = session_of("dris-200")
+    session.change("start/direction", -20.0)
     address, asked, server = serve_here(session)
     page = browser.new_page()
     page.goto(address)
     page.get_by_text("this session").wait_for()  # the first throw is over by itself
+    assert row(page, "Direction [deg]").last.input_value() == "-20"
     for label, (name, number) in SLIDERS.items():
         field = row(page, label).last
         field.fill(number)

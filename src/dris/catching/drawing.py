@@ -30,8 +30,8 @@ class Drawing:
         self._data = mujoco.MjData(self._model)
         self._renderer = mujoco.Renderer(self._model, height=SIZE[1], width=SIZE[0])
         self._camera = mujoco.MjvCamera()
-        self._camera.lookat[:] = (0.40, 0.0, 0.68)
-        self._camera.distance, self._camera.azimuth, self._camera.elevation = 1.2, 122.0, -10.0
+        self._camera.lookat[:] = (0.42, 0.0, 0.70)
+        self._camera.distance, self._camera.azimuth, self._camera.elevation = 1.08, 122.0, -12.0
 
     def picture(self, q: np.ndarray, scene: Scene) -> np.ndarray:
         """[height, width, 3] of joints [M] and the balls of a set; lost ones are grey."""
@@ -42,7 +42,7 @@ class Drawing:
         for k, centre in enumerate(scene.points):
             colour = np.append(LOST, colours[k, 3]) if scene.lost[k] else colours[k]
             _add_ball(self._renderer.scene, centre, scene.radii[k], colour)
-        return self._renderer.render()
+        return legend(self._renderer.render(), scene.parameters["restitution"])
 
 
 def draw_mounts(file: Path) -> None:
@@ -81,18 +81,18 @@ def _scene(mount: str) -> mujoco.MjModel:
     spec = robot_spec(mount)
     spec.visual.global_.offwidth, spec.visual.global_.offheight = SIZE
     spec.visual.quality.shadowsize = 2048
-    spec.visual.headlight.ambient = [0.45, 0.45, 0.45]
-    spec.visual.headlight.diffuse = [0.35, 0.35, 0.35]
+    spec.visual.headlight.ambient = [0.55, 0.55, 0.55]
+    spec.visual.headlight.diffuse = [0.40, 0.40, 0.40]
     spec.worldbody.add_light(pos=[0.5, -1.5, 2.5], dir=[0, 0.6, -1], diffuse=[0.5, 0.5, 0.5])
     floor = spec.add_texture(
         name="floor", type=mujoco.mjtTexture.mjTEXTURE_2D, builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-        rgb1=[0.83, 0.85, 0.88], rgb2=[0.77, 0.79, 0.83], width=256, height=256,
+        rgb1=[0.95, 0.96, 0.97], rgb2=[0.90, 0.91, 0.93], width=256, height=256,
     )  # fmt: skip
-    material = spec.add_material(name="floor", texrepeat=[6, 6])
+    material = spec.add_material(name="floor", texrepeat=[6, 6], emission=0.35)
     material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = floor.name
     spec.add_texture(
         name="sky", type=mujoco.mjtTexture.mjTEXTURE_SKYBOX, builtin=mujoco.mjtBuiltin.mjBUILTIN_FLAT,
-        rgb1=[0.93, 0.95, 0.97], width=64, height=64,
+        rgb1=[0.98, 0.985, 0.99], width=64, height=64,
     )  # fmt: skip
     spec.worldbody.add_geom(
         type=mujoco.mjtGeom.mjGEOM_PLANE, size=[3, 3, 0.1], material="floor", contype=0, conaffinity=0
@@ -118,4 +118,26 @@ def caption(picture: np.ndarray, text: str) -> np.ndarray:
     pen = ImageDraw.Draw(image)
     pen.rectangle((0, 0, image.width, 40), fill=(255, 255, 255))
     pen.text((14, 8), text, fill=(30, 30, 30), font=ImageFont.load_default(size=20))
+    return np.asarray(image)
+
+
+def legend(picture: np.ndarray, restitution: np.ndarray) -> np.ndarray:
+    """A picture with what a set's colours mean in its lower left corner; a single ball's mean nothing."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    if len(restitution) == 1:
+        return picture
+    image = Image.fromarray(picture)
+    pen, font = ImageDraw.Draw(image), ImageFont.load_default(size=20)
+    left, top, width, height = 190, image.height - 40, 160, 22
+    for k in range(width):
+        share = k / (width - 1)
+        colour = tuple(round(255 * ((1 - share) * a + share * b)) for a, b in zip(DULL, BOUNCY, strict=True))
+        pen.line((left + k, top, left + k, top + height), fill=colour)
+    low, high = float(restitution.min()), float(restitution.max())
+    pen.text((14, top - 1), f"restitution {low:.2f}", fill=(30, 30, 30), font=font)
+    pen.text((left + width + 10, top - 1), f"{high:.2f}", fill=(30, 30, 30), font=font)
+    at = left + width + 80
+    pen.ellipse((at, top + 2, at + 18, top + 20), fill=tuple(round(255 * c) for c in LOST))
+    pen.text((at + 26, top - 1), "lost", fill=(30, 30, 30), font=font)
     return np.asarray(image)

@@ -26,8 +26,10 @@ def view(
     """
     validation.check_seed(seed)
     validation.check_extra("viser", "view")
+    from dris.core.process import set_threads
     from dris.view.serve import check_address, serve, session_of
 
+    set_threads(1)  # one set keeps no second thread busy
     warning = check_address(host, port)
     session = session_of(policy, task, seed)
     if warning:

@@ -80,7 +80,8 @@ class Page:
                 unit = f" [{control.unit}]" if control.unit else ""
                 span = (control.low, control.high)
                 label = f"{control.name.capitalize()}{unit}"
-                self._slider(f"start/{control.name}", label, span, control.default, control.meaning)
+                value = session.chosen[control.name]
+                self._slider(f"start/{control.name}", label, span, value, control.meaning)
         with gui.add_folder("What is thrown"):
             self._dropdown("physics")
             for name, of in session.domain.items():
@@ -228,11 +229,11 @@ class Page:
     def update(self, elapsed_s: float) -> None:
         """Do what was asked for, let time pass, and show it."""
         self.take()
-        number = self._session.throws
+        begun, over = self._session.begun, self._session.throws
         if self._session.play(elapsed_s):
-            if self._session.outcome is None and self._session.chart and len(self._session.chart) == 1:
+            if self._session.begun != begun:  # again by itself
                 self._begin()
-            self._show(force=self._session.throws != number)
+            self._show(force=self._session.throws != over)
 
     def take(self) -> None:
         """Do what was asked for."""

@@ -85,11 +85,18 @@ class Session:
             runs: Worlds beside the training's, by name.
             seed: Of the first throw; every throw has the next.
         """
-        self._load, self._loaded = dict(policies), {}  # type: dict[str, Callable[[], PolicyHandle]], dict[str, PolicyHandle]
+        self._load = dict(policies)
+        self._loaded: dict[str, PolicyHandle] = {}
         self.things = dict(things or {})
         self._runs: dict[str, MakeRun] = {"training": TrainingRun, **(runs or {})}
         self.settings = Settings(next(iter(policies)))
         self._seed, self._number = seed, -1
+        self.begun = 0
+        """Attempts that were begun, again or anew."""
+        self.chosen: dict[str, float] = {}
+        """Values of the start's controls,"""
+        self.physics: dict[str, float] = {}
+        """and of the physics, whether they are in use or not."""
         self.paused = False
         self.outcome: Outcome | None = None
         """Of the present attempt, once it is over and shown."""
@@ -139,10 +146,9 @@ class Session:
         """Learn what the present policy's task offers; values that were chosen before stay."""
         task = self.policy().make_task()
         self._stage, self.domain = stage_of(task), task.domain
-        kept = getattr(self, "chosen", {})
-        self.chosen = {c.name: kept.get(c.name, c.default) for c in self._stage.controls}
-        kept = getattr(self, "physics", {})
-        self.physics = {n: kept.get(n, 0.5 * (r.low + r.high)) for n, r in self.domain.items()}
+        self.chosen = {c.name: self.chosen.get(c.name, c.default) for c in self._stage.controls}
+        middle = {name: 0.5 * (r.low + r.high) for name, r in self.domain.items()}
+        self.physics = {name: self.physics.get(name, value) for name, value in middle.items()}
         if self.settings.colour_by not in self.domain:
             self.settings = replace(self.settings, colour_by=list(self.domain)[-1])
 
@@ -228,6 +234,7 @@ class Session:
         self._run, self._waiting, self.outcome = run, waiting, None
         self.frame: Frame = self._waiting.popleft()
         self._clock = self.frame.time_s
+        self.begun += 1
         self.chart.clear()
         self._note()
 
