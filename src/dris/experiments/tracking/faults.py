@@ -60,9 +60,7 @@ def onset_s(recording: Recording) -> float:
 
 def each(change: Callable[[Frame], Frame | None], later: bool = False, only: int | None = None) -> Spoil:
     """Change every frame (of one camera, from the onset on); None loses it."""
-    return lambda recording: _change(
-        recording, change, onset_s(recording) if later else 0.0, np.inf, only
-    )
+    return lambda recording: _change(recording, change, onset_s(recording) if later else 0.0, np.inf, only)
 
 
 def during(seconds: float, change: Callable[[Frame], Frame | None], only: int | None = None) -> Spoil:
