@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import mujoco
 import numpy as np
 
@@ -11,6 +9,8 @@ from dris.catching.robot_model import robot_model
 
 FAR = 0.5
 """Distances are measured up to here [m]; beyond, nothing is near."""
+LOW = ("plate", "hand", "link7", "link6", "link5")
+"""Bodies that are kept above the table."""
 MOVING_WITH_PLATE = ("plate", "hand", "link7", "link6")
 """Bodies that hold the plate: nothing to keep away from."""
 
@@ -26,9 +26,20 @@ class Clearance:
         self._plate = self._model.geom("plate").id
         held = {self._model.body(name).id for name in MOVING_WITH_PLATE}
         self._others = [g for g in range(self._model.ngeom) if int(self._model.geom_bodyid[g]) not in held]
+        low = {self._model.body(name).id for name in LOW}
+        self._low = [g for g in range(self._model.ngeom) if int(self._model.geom_bodyid[g]) in low]
+        self._extents = np.array([self._extent(geom) for geom in self._low])
         half = self._model.geom_size[self._plate]
-        self._corners = np.array(list(itertools.product((-1, 1), repeat=3))) * half
+        self._sides = np.array([(sx * half[0], sy * half[1], 0.0) for sx in (-1, 1) for sy in (-1, 1)])
         self.home_position = self.plate(home)
+
+    def _extent(self, geom: int) -> np.ndarray:
+        """Half lengths [3] of a shape along its own axes [m]."""
+        size, kind = self._model.geom_size[geom], self._model.geom_type[geom]
+        if kind == mujoco.mjtGeom.mjGEOM_BOX:
+            return size.copy()
+        radius, half = size[:2]
+        return np.array([radius, radius, half + (radius if kind == mujoco.mjtGeom.mjGEOM_CAPSULE else 0.0)])
 
     def plate(self, q: np.ndarray) -> np.ndarray:
         """Centre [3] of the plate's top face at joints q [M], base frame."""
@@ -36,10 +47,13 @@ class Clearance:
         mujoco.mj_kinematics(self._model, self._data)
         return self._data.site_xpos[self._site].copy()
 
-    def lowest_corner(self) -> float:
-        """Height of the plate's lowest corner, at the joints that `plate` was asked for last [m]."""
-        rotation = self._data.geom_xmat[self._plate].reshape(3, 3)
-        return float((self._corners @ rotation.T)[:, 2].min() + self._data.geom_xpos[self._plate][2])
+    def lowest(self) -> float:
+        """Height of the lowest point of plate, hand, wrist and forearm, at the joints asked for last [m].
+
+        Of cylinders and capsules a little lower than it is: half length and radius along the vertical.
+        """
+        up = np.abs(self._data.geom_xmat[self._low][:, 6:9])  # the vertical in each shape's axes
+        return float((self._data.geom_xpos[self._low][:, 2] - (up * self._extents).sum(axis=1)).min())
 
     def to_robot(self) -> float:
         """Distance from the plate to the robot's base to forearm, at those joints [m]; at most `FAR`."""
@@ -49,11 +63,12 @@ class Clearance:
         )
 
     def speeds(self, q: np.ndarray, dq: np.ndarray) -> tuple[float, float]:
-        """Of the plate's centre and of the flange when joints q [M] move at dq [M] [m/s]."""
+        """Of the plate's fastest corner and of the flange when joints q [M] move at dq [M] [m/s]."""
         self.plate(q)
         mujoco.mj_comPos(self._model, self._data)
-        jacobian = np.zeros((3, self._model.nv))
-        mujoco.mj_jacSite(self._model, self._data, jacobian, None, self._site)
-        plate = float(np.linalg.norm(jacobian @ dq))
-        mujoco.mj_jacBody(self._model, self._data, jacobian, None, self._model.body("hand").id)
-        return plate, float(np.linalg.norm(jacobian @ dq))
+        moves, turns = np.zeros((2, 3, self._model.nv))
+        mujoco.mj_jacSite(self._model, self._data, moves, turns, self._site)
+        corners = self._sides @ self._data.site_xmat[self._site].reshape(3, 3).T
+        plate = np.linalg.norm(moves @ dq + np.cross(turns @ dq, corners), axis=1).max()
+        mujoco.mj_jacBody(self._model, self._data, moves, None, self._model.body("hand").id)
+        return float(plate), float(np.linalg.norm(moves @ dq))

@@ -17,6 +17,9 @@ OVERRUN_S = 0.02
 """A tick that takes longer is counted: the driver then holds its last reference [s]."""
 
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Ended(Exception):
     """Somebody asked for the end: Ctrl-C, or a signal to terminate."""
 
@@ -28,7 +31,7 @@ def ended_by_signals() -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         raise Ended(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in ENDING}
     try:
         yield
     finally:

@@ -61,10 +61,12 @@ class Log:
         file.write(json.dumps({**header(KIND), **plain}, default=_plain) + "\n")
         return cls(file)
 
-    def add(self, tick: Tick) -> None:
-        """One more line."""
+    def add(self, tick: Tick, flush: bool = False) -> None:
+        """One more line; `flush`: on the disk before anything else happens."""
         if self.file is not None:
             self.file.write(msgspec.json.encode(tick).decode() + "\n")
+            if flush:
+                self.file.flush()
 
     def close(self) -> None:
         """Nothing more comes."""

@@ -87,7 +87,7 @@ class SafetyConfig:
     """Of the plate's centre over its home [m]: catching region, box and some more [design]."""
     workspace_high: tuple[float, float, float] = (0.45, 0.45, 0.30)
     table_height: float = 0.10
-    """The plate's corners stay above [m] [design]."""
+    """The plate's corners, hand, wrist and forearm stay above [m] [design]."""
     clearance: float = 0.02
     """Between the plate and the robot's base to forearm [m] [design]."""
     hold_age_s: float = 0.075
@@ -253,6 +253,8 @@ def filter_reference(
     reference, hard = within_hard(config, limits, slowed, now)
     reference, near = _keep_clear(config, clearance, reference, last)
     clauses = tuple(clause for clause, changed in {**fired, **hard, **near}.items() if changed)
+    if not np.isfinite(reference).all():  # limits that are none
+        return Filtered(last, "stop", ("not finite",))
     return Filtered(reference, "go", clauses, _beyond(config, limits, clearance, reference, now))
 
 
@@ -294,13 +296,16 @@ def _slow_plate(
     return now.q + low * (reference - now.q)
 
 
-def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -> dict[Clause, float]:
-    """How far the plate is outside its workspace, and too near to table or robot [m]; 0 where it is not."""
+def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -> dict[Clause, np.ndarray]:
+    """How far the plate is outside its workspace, and plate or wrist too near to table or robot.
+
+    Returns:
+        [m], 0 where it is not: workspace [6], one a face of the box; keep-out [2], table and robot.
+    """
     offset = clearance.plate(reference) - clearance.home_position
-    box = np.maximum(config.workspace_low - offset, offset - config.workspace_high).max()
-    table = config.table_height - clearance.lowest_corner()
-    robot = config.clearance - clearance.to_robot()
-    return {"workspace": max(float(box), 0.0), "keep-out": max(table, robot, 0.0)}
+    box = np.concatenate((config.workspace_low - offset, offset - config.workspace_high))
+    near = np.array([config.table_height - clearance.lowest(), config.clearance - clearance.to_robot()])
+    return {"workspace": np.maximum(box, 0.0), "keep-out": np.maximum(near, 0.0)}
 
 
 def _keep_clear(
@@ -308,16 +313,16 @@ def _keep_clear(
 ) -> tuple[np.ndarray, dict[Clause, bool]]:
     """As far from the last reference to a new one as the plate stays clear.
 
-    An arm that begins outside may come in, and go no further out.
+    An arm that begins outside may come in, and go no further out through any face, nor nearer to anything.
     """
     wrong = outside(config, clearance, reference)
-    if not any(wrong.values()):
+    if not any(found.any() for found in wrong.values()):
         return reference, {}
     allowed = outside(config, clearance, last)
 
     def clear(candidate: np.ndarray) -> bool:
         found = outside(config, clearance, candidate)
-        return all(found[clause] <= allowed[clause] for clause in found)
+        return all((found[clause] <= allowed[clause]).all() for clause in found)
 
     if clear(reference):
         return reference, {}
@@ -325,4 +330,4 @@ def _keep_clear(
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if clear(last + middle * (reference - last)) else (low, middle)
-    return last + low * (reference - last), {c: wrong[c] > allowed[c] for c in wrong}
+    return last + low * (reference - last), {c: bool((wrong[c] > allowed[c]).any()) for c in wrong}

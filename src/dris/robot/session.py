@@ -1,7 +1,7 @@
 """A session on one robot: connect, home, arm, catch, return, and stop when anything is wrong.
 
     disconnected -> connected -> homed -> armed -> approaching -> catching -> returning -> homed
-                                             any -> hold (goes on by itself), stopped, fault (need a person)
+                                                            any -> stopped, fault (need a person)
 
 Once a tick: read the arm, let the catch loop or the way home ask for joints, shape that by the governed law,
 pass it through the safety filter, send it, log it. The clock is handed in: a robot's, a twin's, a test's.
@@ -28,7 +28,7 @@ from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError, ArmState
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
-from dris.robot.safety import TAU_MAX, Measured, SafetyConfig, filter_reference
+from dris.robot.safety import LONGEST_TICK_S, TAU_MAX, Measured, SafetyConfig, filter_reference
 from dris.robot.shaping import Shaper
 
 State = Literal[
@@ -39,12 +39,11 @@ State = Literal[
     "armed",
     "approaching",
     "catching",
-    "hold",
     "returning",
     "stopped",
     "fault",
 ]
-MOVING: frozenset[State] = frozenset({"homing", "armed", "approaching", "catching", "hold", "returning"})
+MOVING: frozenset[State] = frozenset({"homing", "armed", "approaching", "catching", "returning"})
 HOME_SHARE = 0.15
 """Of the joints' speeds on the way home [design]."""
 HOME_ACCELERATION, HOME_JERK = 1.0, 5.0
@@ -52,7 +51,9 @@ HOME_ACCELERATION, HOME_JERK = 1.0, 5.0
 AT_HOME_RAD = 0.03
 """As near counts as home: soft gains leave some milliradians to friction [rad] [design]."""
 LONGEST_HOLD_S = 1.0
-"""A hold that lasts longer becomes a stop [s] [design]."""
+"""With nothing seen for longer, the catch is given up and the arm returns [s] [design]."""
+FROZEN_S = 0.1
+"""An arm that tells the same time for so long is not heard any more [s]."""
 MOST_RECOVERIES = 3
 
 
@@ -122,8 +123,9 @@ class Session:
         self.changes: list[tuple[float, State, str]] = []
         self.recoveries = 0
         self.loop: CatchLoop | None = None
-        self._last_s = -np.inf
-        self._hold_since_s = 0.0
+        self._last_s = self._rests_on_s = self._alive_s = -np.inf
+        self._measured: ArmState | None = None
+        self._seen: BallEstimate | None = None
 
     # What a person asks for.
 
@@ -131,8 +133,10 @@ class Session:
         """Read the arm and its limits; nothing moves.
 
         Raises:
-            ArmError: It does not answer, or is in an error that does not clear.
+            ArmError: It moves, does not answer, or is in an error that does not clear.
         """
+        if self.state in MOVING or self.state == "homed":
+            raise ArmError(f"the session is {self.state}: stop it before connecting again")
         state = self.arm.state()
         if state.error:
             if self.recoveries >= MOST_RECOVERIES or not self.arm.recover():
@@ -150,15 +154,15 @@ class Session:
         if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
             raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
         self.arm.begin(q)
-        self._sent = q.copy()
-        self._shaper = Shaper(self._law, self._kinematics, np.array(TAU_MAX))
+        self._sent, self._measured, self._alive_s = q.copy(), None, self.clock()
+        self._shaper = Shaper(self._law, self._kinematics, self._limits, np.array(TAU_MAX))
         self._last_s = self.clock()
         self._plan_home("homing", q)
 
     def arm_now(self) -> None:
         """Wait for a ball from now on."""
         self._expect("homed")
-        wish = self._wish = _Wish(self.clock(), self.arm.state().q)
+        wish = self._wish = _Wish(self.clock(), self._measured.q)
         controller = Controller(self._act, self._config)
         approach = None if self.begins_when_seen else Approach(self._config, self._kinematics)
         if approach is not None:
@@ -195,11 +199,16 @@ class Session:
         except (ArmError, ValueError) as error:
             return self.stop(str(error), "fault")
         if measured.error or not measured.moving:
-            return self.stop(measured.error or "the arm no longer obeys", "fault")
+            return self.stop(measured.error or "the arm no longer obeys: the driver stopped it", "fault")
+        if self._measured is None or measured.time_s != self._measured.time_s:
+            self._alive_s = now_s
+        elif now_s - self._alive_s > FROZEN_S:
+            return self.stop(f"the arm has told the same state for {FROZEN_S} s", "fault")
+        self._measured = measured
         level, why = getattr(self.observer, "trust", ("fine", ""))
         if level == "stop" and self.state != "homing":
             return self.stop(f"the eyes: {why}")
-        self._seen: BallEstimate | None = None
+        self._seen = None
         try:
             wished = self._wished(now_s, measured)
         except ValueError as error:  # an action that is not finite
@@ -215,7 +224,13 @@ class Session:
         self._wish.time_s, self._wish.q = now_s, measured.q
         self.loop.tick()
         if self.loop.began_s is not None:
+            if self.state != "catching":
+                self._rests_on_s = now_s
             self._go("catching", "")
+            if now_s - self._rests_on_s > LONGEST_HOLD_S:
+                self._plan_home("returning", measured.q)
+                self.reason = f"nothing seen for {LONGEST_HOLD_S} s"
+                return measured.q
         elif self.loop.approach is not None:
             going = self.loop.approach.outcome in ("going", "late")
             self._go("approaching" if going else "armed", "")
@@ -225,8 +240,9 @@ class Session:
         dt_s = now_s - self._last_s
         if dt_s <= 0:  # the same millisecond of the robot again
             return
-        shaped = self._shaper.reference(measured.q, measured.dq, wished)
-        age_s = 0.0 if self._seen is None else self._seen.age_s
+        tick_s = min(dt_s, LONGEST_TICK_S)
+        shaped = self._shaper.reference(measured.q, measured.dq, wished, tick_s)
+        age_s = self._age(now_s)
         now = Measured(measured.q, measured.dq, self._sent, dt_s, age_s)
         safe = filter_reference(self.safety, self._limits, self._clearance, shaped, now)
         self.clauses.update(safe.clauses)
@@ -248,6 +264,20 @@ class Session:
 
     def _saw(self, seen: BallEstimate | None) -> None:
         self._seen = seen
+        if seen is not None:
+            self._rests_on_s = self.clock() - seen.age_s
+
+    def _age(self, now_s: float) -> float:
+        """Of what a wish rests on [s]: the last sight that the policy acted on, but for its step.
+
+        A ball out of sight holds the arm, and no more: for how long, `_wished` decides.
+        """
+        if self.state != "catching":
+            return 0.0
+        if self._seen is not None:
+            return self._seen.age_s
+        longest = 0.99 * self.safety.stop_age_s
+        return min(max(now_s - self._rests_on_s - self._config.step_s, 0.0), longest)
 
     def _on_the_way_home(self, now_s: float, measured: ArmState) -> np.ndarray:
         elapsed_s = now_s - self._since_s
@@ -282,3 +312,4 @@ class Session:
         if state != self.state:
             self.changes.append((self.clock(), state, reason))
             self.state, self.reason = state, reason
+            self._log.add(Tick(self.clock(), state, [], [], note=reason or "begins"), flush=True)
