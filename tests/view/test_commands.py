@@ -110,7 +110,7 @@ def test_the_page_is_served_on_loopback_alone_until_interrupted(free_port):
             )
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130 and len(errors.splitlines()) == 1, errors
 
 

@@ -29,7 +29,7 @@ def row(page, label):
     return page.locator(f"xpath=//label[normalize-space()='{label}']/ancestor::*[.//input][1]//input")
 
 
-def until(found, wanted, seconds=60):
+def until(found, wanted, seconds=120):
     end = time.monotonic() + seconds
     while found() != wanted:
         assert time.monotonic() < end, f"{found()} is not {wanted}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import ipaddress
+import logging
 import socket
 import time
 from collections.abc import Callable
@@ -80,6 +81,7 @@ def open_server(host: str, port: int, label: str) -> Any:
     check_extra("viser", "view")
     import viser
 
+    logging.getLogger("websockets.server").setLevel(logging.CRITICAL)  # who only knocks is no traceback
     with contextlib.redirect_stdout(io.StringIO()):  # it tells the address in a box of its own
         server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     server.request_share_url = lambda verbose=True: None  # type: ignore[method-assign]  # nothing leaves
