@@ -75,6 +75,7 @@ class TorqueLaw:
         bias: np.ndarray,
         last: np.ndarray,
         gain: Gain,
+        tick_s: float = TICK_S,
     ) -> np.ndarray:
         """Torques [M] of the next tick.
 
@@ -85,6 +86,7 @@ class TorqueLaw:
             bias: Added to K e - D dq'.
             last: Torques of the last tick, bias included.
             gain: M^-1.
+            tick_s: Until the next torques [s].
         """
         config, (K, D) = self.config, self._gains
         speed = dq + self._to_come(gain) if config.brakes_in_time else dq
@@ -96,7 +98,7 @@ class TorqueLaw:
         wished = K * error - D * speed + bias
         if config.governor is None:
             return wished
-        governed = self._govern(wished, bias, last)
+        governed = self._govern(wished, bias, last, tick_s)
         self.governed = bool((governed != wished).any())
         return governed
 
@@ -105,12 +107,12 @@ class TorqueLaw:
         rate = (self.config.governor or 1.0) * FCI_TORQUE_RATE
         return gain(self._servo * np.abs(self._servo) / (2 * rate))
 
-    def _govern(self, wished: np.ndarray, bias: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def _govern(self, wished: np.ndarray, bias: np.ndarray, last: np.ndarray, tick_s: float) -> np.ndarray:
         """Torques [M] near those wished for whose part without the bias changes and grows within limits."""
         share = self.config.governor or 1.0
-        step, most = share * FCI_TORQUE_RATE * TICK_S, share * self._torque_limit
+        step, most = share * FCI_TORQUE_RATE * tick_s, share * self._torque_limit
         inside = np.clip(wished, -most, most) - bias
         self._servo = np.clip(inside, self._servo - step, self._servo + step)
         # C + g of a fast arm can change faster than the rest allows: then their sum is held back.
-        most_change = LARGEST_RATE_SHARE * FCI_TORQUE_RATE * TICK_S
+        most_change = LARGEST_RATE_SHARE * FCI_TORQUE_RATE * tick_s
         return np.clip(self._servo + bias, last - most_change, last + most_change)

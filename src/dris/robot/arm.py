@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from typing import Protocol
@@ -57,6 +58,17 @@ class Arm(Protocol):
         """Stop, and disconnect."""
 
 
+FASTEST = 10.0
+"""No joint of such an arm may go faster [rad/s]: more is a mistake of units."""
+_JOINT = re.compile(r"(?:fr3\w*_)?joint(\d)")
+
+
+def _number(name: str) -> int:
+    """Of an arm's joint by its name; 0 for others, the hand's for instance."""
+    found = _JOINT.fullmatch(name)
+    return 0 if found is None or "finger" in name else int(found[1])
+
+
 def limits_of_urdf(text: str) -> JointLimits:
     """Limits of joints 1 to 7 from the URDF that an FR3 sends.
 
@@ -65,16 +77,21 @@ def limits_of_urdf(text: str) -> JointLimits:
     """
     columns: list[list[float]] = []
     try:
-        joints = {joint.get("name", ""): joint for joint in ElementTree.fromstring(text).iter("joint")}
+        named = {joint.get("name", ""): joint for joint in ElementTree.fromstring(text).iter("joint")}
         for number in range(1, 8):
-            found = next(joint for name, joint in joints.items() if name.endswith(f"joint{number}"))
+            found = next(joint for name, joint in named.items() if _number(name) == number)
             limit, near_end = found.find("limit"), found.find("position_based_velocity_limits")
-            assert limit is not None and near_end is not None
-            named = [(limit, "lower"), (limit, "upper"), (limit, "velocity")]
-            named += [(near_end, "velocity_offset"), (near_end, "deceleration_limit")]
-            columns.append([float(element.attrib[name]) for element, name in named])
-    except (ElementTree.ParseError, StopIteration, AssertionError, KeyError, ValueError) as error:
+            if limit is None or near_end is None:
+                raise KeyError(number)
+            keys = [(limit, "lower"), (limit, "upper"), (limit, "velocity")]
+            keys += [(near_end, "velocity_offset"), (near_end, "deceleration_limit")]
+            columns.append([float(element.attrib[name]) for element, name in keys])
+        low, high, speed, offset, deceleration = np.array(columns).T
+        wrong = not np.isfinite(columns).all() or (low >= high).any() or (speed <= 0).any()
+        if wrong or (speed > FASTEST).any() or (offset < 0).any() or (deceleration <= 0).any():
+            raise ValueError(columns)
+    except (ElementTree.ParseError, StopIteration, KeyError, ValueError) as error:
         raise ArmError(
-            "the robot's model does not tell the limits of all seven joints: needs system image 5.9 or newer"
+            "the robot's model does not tell plausible limits of all seven joints: system image 5.9 or newer?"
         ) from error
-    return JointLimits(*np.array(columns).T)
+    return JointLimits(low, high, speed, offset, deceleration)

@@ -18,8 +18,9 @@ import numpy as np
 from dris.catching.joint_limits import JointLimits
 from dris.robot.arm import Arm, ArmError, ArmState
 
-ANSWER_S = 20.0
-"""Longest that an arm may take to answer, connecting and recovering included [s]."""
+ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
+"""Longest that an arm may take to answer: to connect, begin, stop and recover, or within a tick [s]."""
+GONE = "the driver's process is gone: an arm that moved misses its commands and stops by itself; look at it"
 
 
 class DriverProcess:
@@ -43,7 +44,8 @@ class DriverProcess:
         )
         self.process.start()
         theirs.close()
-        self._receive()
+        self._number = 0
+        self._receive(ANSWER_S)
 
     def state(self) -> ArmState:
         """What the arm measured last."""
@@ -80,19 +82,25 @@ class DriverProcess:
         self._pipe.close()
 
     def _ask(self, method: str, *arguments: Any) -> Any:
+        self._number += 1
         try:
-            self._pipe.send((method, arguments))
+            self._pipe.send((self._number, method, arguments))
         except (BrokenPipeError, OSError) as error:
-            raise ArmError("the driver's process is gone; the robot has stopped by itself") from error
-        return self._receive()
+            raise ArmError(GONE) from error
+        return self._receive(TICK_ANSWER_S if method in ("exchange", "state") else ANSWER_S)
 
-    def _receive(self) -> Any:
-        try:
-            if not self._pipe.poll(ANSWER_S):
-                raise ArmError(f"the driver has not answered for {ANSWER_S:.0f} s; use the robot's own stop")
-            kind, value = self._pipe.recv()
-        except (EOFError, ConnectionResetError) as error:
-            raise ArmError("the driver's process is gone; the robot has stopped by itself") from error
+    def _receive(self, within_s: float) -> Any:
+        """The answer to the last question; what was asked before and interrupted is dropped."""
+        number = -1
+        while number != self._number:
+            try:
+                if not self._pipe.poll(within_s):
+                    raise ArmError(
+                        f"the driver has not answered for {within_s:.0f} s: use the robot's own stop"
+                    )
+                number, kind, value = self._pipe.recv()
+            except (EOFError, OSError) as error:
+                raise ArmError(GONE) from error
         if kind == "error":
             raise ArmError(value)
         return value
@@ -100,32 +108,35 @@ class DriverProcess:
 
 def _serve(pipe: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float) -> None:
     """The driver's process: obey, and stop the arm when nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the session, which then asks us to stop
+    # Ctrl-C and a closed terminal are for the session, which asks us to stop; or it dies, and we see that.
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(SystemExit(143)))
     try:
         arm = make_arm(config)
-    except (ArmError, ImportError) as error:
-        pipe.send(("error", str(error)))
+    except Exception as error:  # whatever it is, the session must hear of it
+        plain = isinstance(error, (ArmError, ImportError))
+        pipe.send((0, "error", str(error) if plain else f"{type(error).__name__}: {error}"))
         return
+    moving, number = False, 0
     try:
-        pipe.send(("ok", None))
-        moving = False
+        pipe.send((0, "ok", None))
         while True:
             if not pipe.poll(silence_s if moving else None):
                 arm.stop()
                 moving = False
                 continue
-            method, arguments = pipe.recv()
+            number, method, arguments = pipe.recv()
             if method == "close":
                 break
+            moving = method == "begin" or (moving and method != "stop")
             try:
-                value = getattr(arm, method)(*arguments)
-                moving = method in ("begin", "exchange")
-                pipe.send(("ok", value))
-            except (ArmError, ValueError) as error:
-                pipe.send(("error", str(error)))
-    except (EOFError, ConnectionResetError, BrokenPipeError):
+                pipe.send((number, "ok", getattr(arm, method)(*arguments)))
+            except (ArmError, ValueError, TypeError) as error:
+                pipe.send((number, "error", str(error)))
+    except (EOFError, OSError):
         pass  # the session is gone
     finally:
         arm.close()
-    pipe.send(("ok", None))
+    with contextlib.suppress(OSError):
+        pipe.send((number, "ok", None))

@@ -18,6 +18,8 @@ from dris.robot.arm import ArmError, ArmState, limits_of_urdf
 
 READS = 3
 """Tries to read the state of an arm at rest; libfranka gives up after a second each."""
+NEAR_RAD, STILL = 0.02, 0.05
+"""An arm begins where it is [rad], at rest [rad/s]."""
 BEGIN_S = 5.0
 """Longest until it obeys [s]."""
 STOP_S = 5.0
@@ -35,9 +37,9 @@ class Fr3Config:
     """D [Nm s/rad]"""
     realtime: bool = True
     """Whether a real-time kernel is insisted on; a simulated robot needs none."""
-    torque_threshold: float = 80.0
+    torque_thresholds: tuple[float, ...] = (80.0, 80.0, 80.0, 80.0, 12.0, 12.0, 12.0)
     """Estimated outer torques at which the robot stops [Nm]: a fast plate seems to push, so more than the
-    usual 20; never raise it to hide a wrong payload [design]."""
+    usual 20 where joints can; never raise them to hide a wrong payload [design]."""
     force_threshold: float = 80.0
     """The same for forces [N]."""
     payload_kg: float = 0.0
@@ -80,12 +82,6 @@ class Fr3:
             ) from error
         self._motion: Any = None
         self._error = ""
-        with self._named("the robot refuses its settings"):
-            self._robot.set_collision_behavior(config.torque_threshold, config.force_threshold)
-            if config.payload_kg > 0:
-                self._robot.set_load(
-                    config.payload_kg, list(config.payload_in_flange), list(config.payload_inertia)
-                )
 
     @contextlib.contextmanager
     def _named(self, what: str) -> Any:
@@ -99,17 +95,32 @@ class Fr3:
         return limits_of_urdf(str(self._robot.model_urdf))
 
     def state(self) -> ArmState:
-        """What it measured last; asks the robot why, if a motion has ended by itself."""
+        """What it measured last, and why it does not or would not obey, if so."""
         if self._motion is not None and not self._robot.is_in_control:
-            try:
-                self._robot.join_motion(timeout=0.001)
-                self._error = self._error or "the motion ended"
-            except self._franky.Exception as error:
-                self._error = str(error)
+            self._error = self._why_ended()
             self._motion = None
         found = self._read()
+        error = self._error if self._motion is not None else self._error or self._why_not(found)
         q, dq = np.array(found.q, dtype=float), np.array(found.dq, dtype=float)
-        return ArmState(found.time.to_sec(), q, dq, self._motion is not None, self._error)
+        return ArmState(found.time.to_sec(), q, dq, self._motion is not None, error)
+
+    def _why_ended(self) -> str:
+        """What ended a motion that nobody stopped."""
+        try:
+            self._robot.join_motion(timeout=0.1)
+        except (self._franky.Exception, RuntimeError) as error:
+            return str(error)
+        return "the motion ended by itself"
+
+    def _why_not(self, found: Any) -> str:
+        """What keeps an arm at rest from moving."""
+        mode = self._franky.RobotMode
+        said = {
+            mode.UserStopped: "the user stop is pressed: release it",
+            mode.Guiding: "somebody guides the robot: let go of it",
+            mode.Reflex: f"stopped by a reflex: {found.current_errors or found.last_motion_errors}",
+        }
+        return said.get(found.robot_mode, "")
 
     def _read(self) -> Any:
         """The last state of a motion, or a new one; at rest a late one is waited for, a second each time."""
@@ -124,26 +135,54 @@ class Fr3:
                 raise ArmError(f"the robot tells no state: {error}") from error
 
     def begin(self, reference: np.ndarray) -> None:
-        """Start impedance control."""
-        if self._robot.has_errors:
-            raise ArmError("the robot is in an error: recover first")
+        """Start impedance control where the arm stands still.
+
+        Raises:
+            ArmError: It moves, is elsewhere, is stopped by somebody, or does not begin; then it is stopped.
+        """
+        now = self.state()
+        if now.error:
+            raise ArmError(now.error)
+        off, fastest = float(np.abs(now.q - reference).max()), float(np.abs(now.dq).max())
+        if not (off <= NEAR_RAD and fastest <= STILL):
+            raise ArmError(
+                f"the arm is {off:.3f} rad from where it should begin and moves at {fastest:.2f} rad/s: let "
+                "go of it and connect again"
+            )
+        self._set_up()
         motion = self._franky.JointImpedanceTrackingMotion(
             stiffness=self.config.stiffness, damping=self.config.damping
         )
         motion.set_reference(self._franky.JointReference(q=reference))
-        with self._named("the robot does not begin to move"):
-            # Without the default low-pass at 100 Hz, which the law was not identified with.
-            self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
-        self._wait_for_control()
-        self._motion, self._error = motion, ""
+        self._motion, self._error = (
+            motion,
+            "",
+        )  # from here on it may move, and is stopped if anything is wrong
+        try:
+            with self._named("the robot does not begin to move"):
+                # Without the default low-pass at 100 Hz, which the law was not identified with.
+                self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
+            self._wait_for_control()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _set_up(self) -> None:
+        config = self.config
+        with self._named("the robot refuses its settings"):
+            self._robot.set_collision_behavior(list(config.torque_thresholds), [config.force_threshold] * 6)
+            if config.payload_kg > 0:
+                self._robot.set_load(
+                    config.payload_kg, list(config.payload_in_flange), list(config.payload_inertia)
+                )
 
     def _wait_for_control(self) -> None:
         """Until the robot obeys: before that it has no state of a motion to tell."""
         end = time.monotonic() + BEGIN_S
-        while not self._robot.is_in_control:
+        while not (self._robot.is_in_control and self._robot.state.robot_mode == self._franky.RobotMode.Move):
+            if not self._robot.is_in_control and time.monotonic() > end - BEGIN_S + 0.5:
+                raise ArmError(f"the robot does not begin to move: {self._why_ended()}")
             if time.monotonic() > end:
-                with self._named("the robot does not begin to move"):
-                    self._robot.join_motion(timeout=0.1)
                 raise ArmError(f"the robot has not begun to move after {BEGIN_S:.0f} s")
             time.sleep(0.001)
 
@@ -155,20 +194,32 @@ class Fr3:
         return state
 
     def stop(self) -> None:
-        """Brake by the torque controller, and wait until the arm rests."""
-        if self._motion is None:
+        """Brake by the torque controller, and wait until the arm rests.
+
+        Raises:
+            ArmError: It may still move.
+        """
+        if self._motion is None and not self._robot.is_in_control:
             return
-        self._motion = None
-        with self._named("while stopping"):
+        try:
             self._robot.move(self._franky.TorqueStopMotion(), asynchronous=True)
-            self._robot.join_motion(timeout=STOP_S)
+            rests = self._robot.join_motion(timeout=STOP_S)
+        except (self._franky.Exception, RuntimeError) as error:
+            if self._robot.is_in_control:
+                raise ArmError(f"the arm may still move ({error}): use the robot's own stop") from error
+            rests = True  # a reflex or a lost connection has stopped it
+        if not rests:
+            raise ArmError(f"the arm has not come to rest in {STOP_S:.0f} s: use the robot's own stop")
+        self._motion = None
 
     def recover(self) -> bool:
         """Clear a reflex; a pressed stop stays until a person releases it."""
         try:
-            return bool(self._robot.recover_from_errors())
-        except self._franky.Exception:
+            recovered = bool(self._robot.recover_from_errors())
+        except (self._franky.Exception, RuntimeError):
             return False
+        self._error = "" if recovered else self._error
+        return recovered
 
     def close(self) -> None:
         """Stop if it still moves."""

@@ -32,7 +32,7 @@ class RigObserver:
         """
         self.eyes, self.radius_m, self._clock = eyes, radius_m, clock
         self.frames = self.dropped = 0
-        self._waiting: deque[Frame] = deque()
+        self._waiting: deque[tuple[float, Frame]] = deque()
         self._lock = threading.Lock()
         self._error = ""
         self._done = False
@@ -43,7 +43,7 @@ class RigObserver:
         try:
             for frame in source:
                 with self._lock:
-                    self._waiting.append(frame)
+                    self._waiting.append((self._clock(), frame))
                     if len(self._waiting) > WAITING:
                         self._waiting.popleft()
                         self.dropped += 1
@@ -59,14 +59,13 @@ class RigObserver:
         self._thread.join(2.0)
 
     def tick(self) -> None:
-        """Look at what has come."""
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    return
-                frame = self._waiting.popleft()
-            self.frames += 1
-            self.eyes.take(frame, self._clock())
+        """Look at the oldest frame that has come: one a tick, so that the arm is never kept waiting."""
+        with self._lock:
+            if not self._waiting:
+                return
+            came_s, frame = self._waiting.popleft()
+        self.frames += 1
+        self.eyes.take(frame, came_s)
 
     @property
     def trust(self) -> tuple[str, str]:

@@ -162,6 +162,7 @@ class Session:
     def arm_now(self) -> None:
         """Wait for a ball from now on."""
         self._expect("homed")
+        assert self._measured is not None  # an arm that is homed has told where it is
         wish = self._wish = _Wish(self.clock(), self._measured.q)
         controller = Controller(self._act, self._config)
         approach = None if self.begins_when_seen else Approach(self._config, self._kinematics)
