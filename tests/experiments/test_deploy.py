@@ -2,8 +2,10 @@
 
 import importlib.util
 import json
+import time
 
 import pytest
+from fci import Served
 
 from dris.cli.robot import deploy
 from dris.robot.arm import ArmError
@@ -38,12 +40,34 @@ def test_an_address_where_nobody_answers_is_one_line():
         DriverProcess(Fr3, Fr3Config("127.0.7.2", (100,) * 7, (10,) * 7, realtime=False))
 
 
+@needs_franky
+def test_a_stop_that_is_pressed_is_seen_before_the_arm_begins():
+    """By the driver itself, against the twin behind FCI."""
+    with Served("127.0.7.3", patience_s=0.9) as served:
+        arm = DriverProcess(Fr3, Fr3Config("127.0.7.3", (100,) * 7, (10,) * 7, realtime=False))
+        try:
+            state = arm.state()
+            assert state.error == "" and not state.moving
+            with pytest.raises(ArmError, match="0.300 rad from where it should begin"):
+                arm.begin(state.q + 0.3)
+            arm.begin(state.q)
+            assert arm.exchange(state.q).moving
+            arm.stop()
+            assert not arm.state().moving
+            served.server.cabinet.user_stop(True)
+            time.sleep(0.5)
+            assert "user stop is pressed" in arm.state().error
+            with pytest.raises(ArmError, match="user stop is pressed"):
+                arm.begin(state.q)
+            assert not arm.state().moving
+        finally:
+            arm.close()
+
+
 def test_which_arm_must_be_said_and_a_real_one_does_not_move():
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200")
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200", twin=True, robot="172.16.0.2")
-    with pytest.raises(ValueError, match="needs its cameras: --robot ADDRESS --rig FILE --cameras 0 1"):
+    with pytest.raises(ValueError, match="does not move a real arm"):
         deploy("dris-200", robot="172.16.0.2", move=True)
-    with pytest.raises(ValueError, match=r"ball_radius must lie in \[0.005, 0.1\] m, got 3"):
-        deploy("dris-200", robot="172.16.0.2", ball_radius=3.0)

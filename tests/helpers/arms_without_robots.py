@@ -66,5 +66,9 @@ class NotedArm(SoftArm):
         super().stop()
 
 
+def fails(config):
+    return 1 / 0
+
+
 def refuses(config):
     raise ArmError(f"no FCI answers at {config}")

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from arms_without_robots import HOME, NotedArm, refuses
+from arms_without_robots import HOME, NotedArm, fails, refuses
 
 from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
@@ -53,6 +53,31 @@ def test_silence_stops_the_arm_within_the_time_that_is_said(driven):
     assert not arm.state().moving
 
 
+def test_the_watch_stays_on_whatever_is_asked_besides(driven):
+    arm, file = driven
+    arm.begin(HOME)
+    arm.exchange(HOME)
+    arm.state()
+    arm.limits()
+    time.sleep(1.0)
+    assert len(stops(file)) == 1 and not arm.state().moving
+
+
+def test_an_answer_that_nobody_waited_for_is_dropped(driven):
+    """A signal between question and answer, for instance."""
+    arm, _ = driven
+    arm._number += 1
+    arm._pipe.send((arm._number, "limits", ()))
+    assert (arm.state().q == HOME).all() and arm.recover() is True
+
+
+def test_a_closed_terminal_is_the_session_s(driven):
+    arm, _ = driven
+    os.kill(arm.process.pid, signal.SIGHUP)
+    time.sleep(0.2)
+    assert (arm.state().q == HOME).all()
+
+
 def test_the_end_of_the_session_s_process_stops_the_arm(driven):
     arm, file = driven
     arm.begin(HOME)
@@ -77,7 +102,7 @@ def test_a_killed_driver_is_noticed_at_once(driven):
     arm.begin(HOME)
     arm.process.kill()
     arm.process.join(5)
-    with pytest.raises(ArmError, match="the robot has stopped by itself"):
+    with pytest.raises(ArmError, match="driver's process is gone"):
         arm.exchange(HOME)
 
 
@@ -91,3 +116,5 @@ def test_ctrl_c_is_the_session_s(driven):
 def test_what_an_arm_refuses_reaches_the_session():
     with pytest.raises(ArmError, match=r"no FCI answers at 10\.0\.0\.1"):
         DriverProcess(refuses, "10.0.0.1")
+    with pytest.raises(ArmError, match="ZeroDivisionError: division by zero"):
+        DriverProcess(fails, None)

@@ -62,7 +62,7 @@ def test_it_goes_home_waits_and_stops_when_it_is_enough():
     assert session.state == "stopped" and not arm.moving and np.abs(arm.q - HOME).max() < 0.03
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_stop_the_arm(number):
     session, seen, arm = make(Room())
     threading.Timer(0.5, lambda: os.kill(os.getpid(), number)).start()

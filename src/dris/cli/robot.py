@@ -51,9 +51,6 @@ def deploy(
     robot: str | None = None,
     move: bool = False,
     rig: Path | None = None,
-    cameras: tuple[int, int] | None = None,
-    camera_delay_s: float = 0.01,
-    ball_radius: float = 0.03,
     kind: Kind = "ramps",
     trials: int = 3,
     seed: int = 70001,
@@ -72,12 +69,8 @@ def deploy(
         policy: A folder that `dris export` made, or a policy by name, which is exported first.
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
         robot: Address of a real FR3. Without --move nothing is sent but questions.
-        move: Let the real arm move: home, wait for a ball, catch, return, until interrupted. Needs --rig and
-            --cameras. No robot has run this yet: stand clear, hold the enabling device.
-        rig: Calibration of the real cameras, a file of `dris.perception.calibration.save_rig`.
-        cameras: The two devices, as OpenCV counts them.
-        camera_delay_s: From the middle of an exposure to its frame [s]: measure it.
-        ball_radius: [m]
+        move: Let the real arm move. Refused so far.
+        rig: Calibration of the real cameras, to be checked, too: a file of `save_rig`.
         kind: Of the trials in the twin, their cells in turn: see `dris trials`.
         trials: How many.
         seed: Of the first round of cells.
@@ -92,19 +85,17 @@ def deploy(
     validation.check_out(logs)
     if twin == (robot is not None):
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
-    if move and (twin or rig is None or cameras is None):
+    if move:
         raise ValueError(
-            "--move is for a real arm, and needs its cameras: --robot ADDRESS --rig FILE --cameras 0 1"
+            "this version does not move a real arm: docs/guides/robot.md says what is missing. A dry run, "
+            "without --move, checks all that can be known without moving"
         )
     from dris.robot.runtime import Runtime
 
     with _exported(policy) as folder:
         runtime = Runtime(folder)
         if robot is not None:
-            from dris.experiments.deploy_real import RealEyes, on_robot
-
-            eyes = RealEyes(rig, cameras, camera_delay_s, ball_radius)
-            return on_robot(runtime, robot, eyes, move, logs, _passed)
+            return _dry_run(runtime, robot, rig)
         return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
@@ -129,6 +120,26 @@ def _passed(runtime: Runtime, arm: Arm) -> bool:
         print(f"{'ok' if check.ok else 'FAILED':>6}  {check.name:<8} {check.found}", flush=True)
         good = good and check.ok
     return good
+
+
+def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
+    """Look at everything that can be known without moving."""
+    from dris.robot.driver import DriverProcess
+    from dris.robot.fr3 import Fr3, Fr3Config
+
+    config = runtime.contract.catching()
+    if rig is not None:
+        from dris.robot.rig_observer import load_rig
+
+        load_rig(rig)
+        print(f"{'ok':>6}  {'rig':<8} {rig}: two cameras, plausible together")
+    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping))
+    try:
+        good = _passed(runtime, arm)
+    finally:
+        arm.close()
+    print("dry run: nothing was sent but questions" if good else "not ready: see above")
+    return 0 if good else 1
 
 
 def _in_twin(

@@ -10,6 +10,7 @@ import numpy as np
 
 from dris.catching.control import BallEstimate
 from dris.perception.arrival import Arrival
+from dris.perception.calibration import load_rig as load_rig
 from dris.perception.eyes import Eyes
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame, FrameSource, SourceError
