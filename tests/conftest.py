@@ -60,7 +60,7 @@ SLOW = frozenset(
         "report/test_pages.py::test_a_click_sorts_a_table_by_its_numbers",
         "robot/test_driver.py",
         "robot/test_export.py",
-        "robot/test_live.py",
+        "robot/test_live_session.py",
         "robot/test_safety.py::test_a_million_adversarial_inputs_leave_no_joint_outside_its_limits",
         "robot/test_safety.py::test_sequences_of_anything_keep_the_hard_limits",
         "robot/test_safety.py::test_the_plate_keeps_off_the_robot_and_the_table",
