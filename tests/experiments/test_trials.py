@@ -71,11 +71,15 @@ def test_windows_do_not_change_what_is_seen(twin):
     for config in (CameraObserverConfig(), CameraObserverConfig(window_half_px=None)):
         twin.reset(ball, Ramp(0.20), 1)
         sight = CameraObserver(twin, ball, config, 1)
+        dark = []  # share of each frame that was not read out
         for _ in range(600):
             twin.advance(1)
+            before = sight.shown[0][0]
             sight.tick()
-        frame = sight.shown[0][0]
-        assert (frame == 0).all(axis=2).mean() > 0.8 or config.window_half_px is None
+            if sight.shown[0][0] is not before:
+                dark.append((sight.shown[0][0] == 0).all(axis=2).mean())
+        # Of the last, one in eight is a whole one: the eyes look around for a second ball.
+        assert np.median(dark[-16:]) > 0.8 or config.window_half_px is None
         seen.append(sight.estimate(twin.time_s))
     np.testing.assert_allclose(seen[0].position, seen[1].position, atol=0.004)
     np.testing.assert_allclose(seen[0].velocity, seen[1].velocity, atol=0.1)
@@ -90,7 +94,8 @@ def test_a_trial_runs_from_pictures_to_torques_and_repeats_itself():
         run_trial(policy, ball, Ramp(0.20), 3, twin, CameraObserver(twin, ball, seed=3), duration_s=0.3)
         for _ in range(2)
     )
-    assert first.began and first.blind_steps == 0 and 0 < first.position_error < 0.02
+    # One step may be blind: the monitor does not believe a track that has just begun anew at a bounce.
+    assert first.began and first.blind_steps <= 1 and 0 < first.position_error < 0.02
     assert (first.caught, first.position_error) == (again.caught, again.position_error)
     assert all(np.array_equal(a.q, b.q) for a, b in zip(first.states, again.states, strict=True))
     twin.close()
