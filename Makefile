@@ -19,7 +19,7 @@ demo: .venv/installed
 test: .venv/installed
 	$(BIN)/python -m pytest
 
-# Everything but what tests/conftest.py lists as slow: about a minute and a half on two cores.
+# Everything but what tests/conftest.py lists as slow: about two minutes on two cores.
 quick: .venv/installed
 	$(BIN)/python -m pytest -m "not slow"
 

@@ -1,7 +1,7 @@
 """Which tests are slow: `make quick` leaves them out.
 
 Listed are those that took more than about two seconds of computing (`pytest --durations=0`), by file and
-function, or by file alone; most start other processes. The rest needs 90 s of computing, and tries every
+function, or by file alone; most start other processes. The rest needs some two minutes of computing, and tries every
 package. A test of this list (test_manners.py) finds names that are gone.
 """
 
@@ -32,6 +32,7 @@ SLOW = frozenset(
         "experiments/test_cluster.py",
         "experiments/test_deploy.py",
         "experiments/test_distance.py::test_the_command_writes_the_distances_by_preset",
+        "experiments/test_faults.py::test_every_fault_changes_something_from_its_beginning_on",
         "experiments/test_study.py::test_a_cell_run_again_gives_the_same_number_to_the_last_digit",
         "experiments/test_study.py::test_a_run_goes_on_from_the_one_that_its_method_names",
         "experiments/test_study.py::test_a_run_that_fails_is_told_and_the_others_go_on",
@@ -61,7 +62,11 @@ SLOW = frozenset(
         "robot/test_driver.py",
         "robot/test_export.py",
         "robot/test_live_session.py",
+        "robot/test_robot_session.py::test_a_ball_out_of_sight_holds_the_reference_and_is_given_up_after_a_second",
+        "robot/test_robot_session.py::test_a_log_plays_again_to_the_same_references",
         "robot/test_robot_session.py::test_an_arm_that_cannot_get_home_stops",
+        "robot/test_robot_session.py::test_from_connecting_to_a_catch_and_home_again",
+        "robot/test_robot_session.py::test_the_way_home_is_slow",
         "robot/test_safety.py::test_a_million_adversarial_inputs_leave_no_joint_outside_its_limits",
         "robot/test_safety.py::test_sequences_of_anything_keep_the_hard_limits",
         "robot/test_safety.py::test_the_plate_keeps_off_the_robot_and_the_table",
@@ -71,6 +76,7 @@ SLOW = frozenset(
         "view/test_commands.py::test_a_replay_is_one_small_file_that_asks_for_nothing",
         "view/test_commands.py::test_the_page_is_served_on_loopback_alone_until_interrupted",
         "view/test_commands.py::test_the_twin_flies_the_whole_throw",
+        "view/test_live.py::test_the_page_takes_a_new_checkpoint_with_the_next_throw",
         "view/test_page.py",
     }
 )
