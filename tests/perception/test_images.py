@@ -1,4 +1,7 @@
-"""Calibration from drawn boards, the sensor model, frame sources, and tracking from images."""
+"""Calibration from drawn boards, the sensor model, frame sources, and tracking from images.
+
+Long, because all share one drawn scene.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The track, against closed forms and independent formulas."""
+"""The track, against closed forms and independent formulas.
+
+Long, because all share one way to draw sights.
+"""
 
 import math
 import subprocess

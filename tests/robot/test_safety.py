@@ -1,4 +1,7 @@
-"""Nothing leaves the safety filter outside a limit, and nothing inside is changed: judged by other code."""
+"""Nothing leaves the safety filter outside a limit, and nothing inside is changed: judged by other code.
+
+Long, because all share one oracle.
+"""
 
 import itertools
 import math

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from ruckig import InputParameter, Result, Ruckig, Trajectory
@@ -55,14 +55,6 @@ LONGEST_HOLD_S = 1.0
 FROZEN_S = 0.1
 """An arm that tells the same time for so long is not heard any more [s]."""
 MOST_RECOVERIES = 3
-
-
-class Watched(Protocol):
-    """An observer that knows when it is wrong: `dris.perception.monitor` says fine, hold or stop."""
-
-    @property
-    def trust(self) -> tuple[str, str]:
-        """fine, hold or stop; and why."""
 
 
 class _Wish:
