@@ -294,7 +294,7 @@ def test_a_claim_is_seen_if_luck_would_seldom_do_the_same(tmp_path):
     """Four against four that all lie higher: two of the 70 ways to deal them; three against three: of 20."""
     claim = Claim("more is better", (("dris-10", "e2e"),), ("noise-1", "noise-2"))
     high, low = (0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.3, 0.4)
-    for ours, theirs, p, verdict in (
+    for ours, others, p, verdict in (
         (high, low, 2 / 70, "seen"),
         (low, high, 2 / 70, "the reverse is seen"),
         ((0.1, 0.4, 0.6, 0.9), (0.2, 0.3, 0.7, 0.8), 1.0, "not seen"),
@@ -302,11 +302,11 @@ def test_a_claim_is_seen_if_luck_would_seldom_do_the_same(tmp_path):
         (low[:1], high, 0.4, "too few runs to say, but all point the other way"),
         ((0.1, 0.4, 0.6), (0.2, 0.3, 0.7), 1.0, "too few runs to say"),
     ):
-        folder = tmp_path / f"{verdict}-{len(theirs)}"
+        folder = tmp_path / f"{verdict}-{len(others)}"
         runs = {("dris-10", seed): value for seed, value in enumerate(ours)}
-        write_study(folder, runs | {("e2e", seed): value for seed, value in enumerate(theirs)}, seeds=4)
+        write_study(folder, runs | {("e2e", seed): value for seed, value in enumerate(others)}, seeds=4)
         (answer,) = answers(load_results(folder), claim)
-        assert answer.verdict == verdict and answer.runs == (len(ours), len(theirs))
+        assert answer.verdict == verdict and answer.runs == (len(ours), len(others))
         assert answer.p == pytest.approx(p)
         better = "e2e over dris-10" if verdict == "the reverse is seen" else "dris-10 over e2e"
         assert summary([answer]) == {verdict: better}
