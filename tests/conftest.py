@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("MUJOCO_GL", "egl")  # read when MuJoCo is first imported
+# Read when torch is first imported. Its threads wait by spinning: on matrices as small as those of the tests
+# that takes several times the work itself, and cores from the worlds. Training sets its threads itself.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 TESTS = Path(__file__).parent
 pytest_plugins = ["browsing"]  # tests/helpers: a real browser

@@ -100,6 +100,19 @@ def test_the_truth_is_untouched_by_the_belief():
     assert all(torch.equal(ends[0], end) for end in ends[1:])
 
 
+def test_a_ball_laid_on_the_plate_touches_it_whatever_is_believed_of_its_size():
+    starts = []
+    for update in ("none", "ensemble", "particles", "kalman"):
+        make_env = partial(belief_env, belief=BeliefConfig(update, instances=20))
+        condition = find_condition("balancing", CatchingTask.conditions())
+        env = single_instances(CatchingTask(), condition, 16, 9, make_env)
+        env.reset()
+        starts.append(env.task.states()[:, 0])
+        height = (starts[-1][:, :3] * env.task.normal).sum(dim=-1)
+        torch.testing.assert_close(height, env.task.world.radius[:, 0], atol=1e-4, rtol=0)
+    assert all(torch.equal(starts[0], start) for start in starts[1:])
+
+
 def test_with_no_update_the_bits_are_those_of_the_paper_s_sets():
     assert type(belief_env(LineTask(), EnvConfig(sets=2, instances=3))) is Env
     assert type(belief_env(LineTask(), EnvConfig(sets=2, instances=3), belief=BELIEFS["none"])) is Env
@@ -205,6 +218,24 @@ def test_looking_ahead_is_what_then_happens():
         truth = ahead[:, 0], reached["states"][:, 0]
         torch.testing.assert_close(*truth, atol=2e-4, rtol=0)
         torch.testing.assert_close(condition, reached["condition"], atol=1e-4, rtol=0)
+
+
+def test_looking_ahead_does_not_know_the_error_of_execution():
+    """After one step with a delay of one step no command has acted: the worlds with and without error are one.
+
+    What is foreseen must then be the same too, though what will happen differs.
+    """
+    foreseen, happened = [], []
+    for width in (0.0, 0.05):
+        env = believing(Condition(delay_s=0.05, execution_error=width), 3, 4, instances=2)
+        env.reset()
+        env.step(0.5 * torch.ones(3, 5))
+        foreseen.append(env.look_ahead())
+        env.step(torch.zeros(3, 5))
+        happened.append(env.task.condition())
+    for without, with_error in zip(*foreseen, strict=True):
+        assert torch.equal(without, with_error)
+    assert float((happened[0] - happened[1]).abs().max()) > 1e-3
 
 
 def test_noise_is_drawn_for_every_episode_and_told():

@@ -13,6 +13,7 @@ import pytest
 from sights import NEAR_PLATE, PLAIN, START, TIMES, VELOCITY, G, exact_sight, parabola, pinhole, throw_sights
 
 from dris.perception.detect import Detection
+from dris.perception.health import seen_radii, sizes_m
 from dris.perception.motion import GRAVITY_IN_BASE, fit_motion
 from dris.perception.plate import Plate, across_impact, impact_time, lying, resting_place
 from dris.perception.track import BallTracker, TrackerConfig
@@ -196,6 +197,37 @@ def test_a_state_tells_its_health():
     for camera in (0, 1):
         tracker.observe(at + 0.01, camera, Detection((100.0, 100.0 + 90 * camera), 9.0, 1.0))
     assert tracker.state(at + 0.01).health.surprise == 2
+
+
+def test_radii_for_all_sights_at_once_are_those_of_a_plain_loop():
+    """Outline times depth, sight by sight; in 0.45 s at 90 Hz the flight's window of 0.4 s fills: 36 and 37 sights."""
+    tracker = BallTracker(PLAIN)
+    for _ in feed(tracker, flight, np.arange(40) / 90, np.random.default_rng(3)):
+        motion, sights = tracker._motion, tracker._sights
+        if motion is None:
+            assert tracker.radius_m == 0.0
+            continue
+        plain, fitted = [], ([], [])
+        for sight in sights:
+            tau = sight.time_s - motion.reference_s
+            fallen = motion.acceleration_in_base * tau**2 / 2
+            ball = motion.ball_in_base + motion.velocity_in_base * tau + fallen
+            plain.append(sight.size * (sight.axis @ ball - sight.offset))
+            if tau >= -motion.span_s - 1e-9:
+                fitted[sight.camera].append(plain[-1])
+        medians = [np.median(sizes) for sizes in fitted]
+        assert sizes_m(sights, motion) == pytest.approx(plain, rel=0, abs=1e-12)
+        assert tracker.radius_m == pytest.approx(np.median(plain), rel=0, abs=1e-12)
+        assert seen_radii(sights, motion) == pytest.approx(medians, rel=0, abs=1e-12)
+    assert len(sights) == 73 and len(fitted[0]) < 36 and plain == pytest.approx([0.03] * 73, rel=0.01)
+
+
+def test_a_camera_that_saw_nothing_has_no_radius():
+    motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3)
+    only = [exact_sight(PLAIN, motion.reference_s, 1, NEAR_PLATE)]
+    first, second = seen_radii(only, motion)
+    assert math.isnan(first) and second == 0.0
+    assert len(sizes_m([], motion)) == 0 and all(map(math.isnan, seen_radii([], motion)))
 
 
 def test_a_ball_on_a_ramp_doubts_its_velocity():

@@ -54,6 +54,7 @@ class BeliefEnv(Env):
         if belief.physics == "nominal":
             middle = {name: 0.5 * (r.low + r.high) for name, r in prior.items()}
             prior = Domain({n: Range(middle[n], middle[n], r.unit, r.meaning) for n, r in prior.items()})
+        task.first_is_real = True
         super().__init__(task, replace(config, instances=1 + belief.beside), domain, belief_domain=prior)
         self._scale = torch.tensor(task.noise_scale)
         sets, size = config.sets, len(task.state_names)
@@ -161,6 +162,27 @@ class BeliefEnv(Env):
             now, fresh = after.where(pulled, predicted), fresh | surprised
         begun = Gaussian(seen.double(), torch.diag_embed(deviation.double().square()))
         self._gaussian = begun.where(fresh, now)
+
+    def look_ahead(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """States [B, 1 + N, S] and conditions [B, C] when the next command will act: after its delay.
+
+        Commands on their way are known as they were asked for, so that the world need only run on, and is
+        put back.
+        """
+        task, delay, step = self.task, self._delay_substeps, self._per_step
+        states, condition = task.states(), task.condition().clone()
+        saved, now = task.save_state(), 0
+        # Of the commands on their way, number i is i + 1 steps old and acts from delay - (i + 1) steps.
+        cuts = {int(d) - i * step for d in delay.unique() for i in range(int(d) // step + 1)}
+        for end in sorted(cut for cut in cuts if cut > 0):
+            acting = ((delay - now - 1).clamp_min(0) // step).clamp_max(len(self._asked) - 1)
+            task.advance(self._asked[acting, self._every], (end - now) * task.substep_s)
+            now, reached = end, delay == end
+            states[reached] = task.states()[reached]
+            if task.condition_size:
+                condition[reached] = task.condition()[reached]
+        task.restore_state(saved)
+        return states, condition
 
     def _view(self, observation: Observation) -> Observation:
         """What the policy sees in place of an observation."""

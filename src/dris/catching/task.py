@@ -171,8 +171,8 @@ class CatchingTask(Task):
     ) -> torch.Tensor:
         """Tilt the plates of those sets [R] of which `laid` [R] says so; where their balls then lie [R, 3].
 
-        Balls of a set start alike, so that the largest touches the plate and others, radius [R, N], fall by
-        as much as they are smaller. They lie up to 3 cm above the middle, seen down the slope.
+        Balls of a set start alike, so that the largest (or the real one) touches the plate; smaller ones,
+        radius [R, N], fall by the difference. They lie up to 3 cm above the middle, seen down the slope.
         """
         low, high = self.config.laid_tilt
         size, axis = rng.uniform(1, low=low, high=high), rng.uniform(1, high=2 * torch.pi)
@@ -186,7 +186,8 @@ class CatchingTask(Task):
         uphill = torch.tensor([0.0, 0.0, 1.0]) - normal[:, 2:] * normal
         uphill = uphill / uphill.norm(dim=1, keepdim=True).clamp_min(1e-6)
         along = rng.uniform(1, high=0.03)
-        return self.world.plate_pos[sets] + along * uphill + radius.max(dim=1).values[:, None] * normal
+        touching = radius[:, :1] if self.first_is_real else radius.max(dim=1, keepdim=True).values
+        return self.world.plate_pos[sets] + along * uphill + touching * normal
 
     def _meeting(self, thrown: Thrown) -> torch.Tensor:
         """Joints [R, M] that put the plate where the balls arrive, its normal against their velocity.

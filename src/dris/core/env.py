@@ -165,8 +165,10 @@ class Env:
         self._per_step = round(task.step_s / task.substep_s)
         if abs(self._per_step * task.substep_s - task.step_s) > 1e-9:
             raise ValueError(f"substep_s {task.substep_s} does not divide step_s {task.step_s}")
-        # Commands given but not yet obeyed, newest first.
+        # Commands given but not yet obeyed, newest first: as they will act, and as they were asked for,
+        # without the error of execution that nobody can know.
         self._pending = torch.zeros(longest // self._per_step + 2, config.sets, task.command_size)
+        self._asked = self._pending.clone()
 
     def _rng(self, sets: torch.Tensor, purpose: int) -> KeyedRng:
         moments = 4 * self.steps[sets] + purpose
@@ -189,7 +191,7 @@ class Env:
         self._delay_substeps[sets] = torch.round(delay / self.task.substep_s).long()
         self.parameters[sets] = parameters
         self.task.begin(sets, parameters, rng)
-        self._pending[:, sets] = self.task.initial_command()[sets]
+        self._pending[:, sets] = self._asked[:, sets] = self.task.initial_command()[sets]
         if self.config.least_noise is not None:
             drawn = rng.uniform(1, low=self.config.least_noise, high=self.config.noise)
             self.noise_level[sets] = drawn[:, 0]
@@ -232,6 +234,7 @@ class Env:
         bounded = action.float().clamp(-1.0, 1.0)
         command, limited = self.task.command(bounded)
         limited = limited | (bounded != action).any(dim=1)
+        self._asked = torch.cat((command[None], self._asked[:-1]))
         if self.config.execution_error > 0:
             rng = self._rng(self._every, _EXECUTION)
             width = self.config.execution_error
@@ -275,26 +278,6 @@ class Env:
             self.task.advance(obeyed, (end - begin) * self.task.substep_s)
             if self.on_advance is not None:
                 self.on_advance((end - begin) * self.task.substep_s)
-
-    def look_ahead(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """True states [B, N, S] and conditions [B, C] when the next command will act: after its delay.
-
-        Commands on their way are known, so that the world need only run on, and is put back.
-        """
-        task, delay, step = self.task, self._delay_substeps, self._per_step
-        states, condition = task.states(), task.condition().clone()
-        saved, now = task.save_state(), 0
-        # Of the commands on their way, number i is i + 1 steps old and acts from delay - (i + 1) steps.
-        cuts = {int(d) - i * step for d in delay.unique() for i in range(int(d) // step + 1)}
-        for end in sorted(cut for cut in cuts if cut > 0):
-            acting = ((delay - now - 1).clamp_min(0) // step).clamp_max(len(self._pending) - 1)
-            task.advance(self._pending[acting, self._every], (end - now) * task.substep_s)
-            now, reached = end, delay == end
-            states[reached] = task.states()[reached]
-            if task.condition_size:
-                condition[reached] = task.condition()[reached]
-        task.restore_state(saved)
-        return states, condition
 
     def _draw_error(self, sets: torch.Tensor, fresh: bool) -> None:
         """The next error of the observation in some sets; a fresh one owes nothing to the last."""

@@ -51,6 +51,8 @@ class Task(ABC):
         horizon: T, control steps in an episode.
         step_s: Duration of a control step [s].
         substep_s: Delays are rounded to this [s]; it must divide `step_s`.
+        first_is_real: Whether instance 0 of a set is the real one and the others a belief about it, set by
+            whoever believes: where instances start must then follow from the real one alone.
     """
 
     Config: ClassVar[type] = NoConfig
@@ -65,6 +67,7 @@ class Task(ABC):
     horizon: int
     step_s: float
     substep_s: float
+    first_is_real: bool = False
 
     @classmethod
     def preset(cls, name: str = "") -> Any:

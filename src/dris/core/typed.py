@@ -88,10 +88,20 @@ def _check_names(cls: type, values: Any, where: str) -> None:
             _check_names(kinds[name], values[name], f"{where}.{name}")  # type: ignore[arg-type]
 
 
-def differences(before: Any, now: Any, name: str = "") -> list[str]:
-    """What differs between two trees of plain values, as `name: value, now value`."""
+NAMED = 3
+"""So many differences are told one by one."""
+
+
+def difference(before: Any, now: Any) -> str:
+    """What differs between two trees of plain values, as `name: value, now value`; empty if nothing does."""
+    lines = _differences(before, now, "")
+    more = f"; and {len(lines) - NAMED} more" if len(lines) > NAMED else ""
+    return "; ".join(lines[:NAMED]) + more
+
+
+def _differences(before: Any, now: Any, name: str) -> list[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         keys = sorted(before.keys() | now.keys())
-        parts = [differences(before.get(k), now.get(k), f"{name}.{k}" if name else k) for k in keys]
+        parts = [_differences(before.get(k), now.get(k), f"{name}.{k}" if name else k) for k in keys]
         return [line for part in parts for line in part]
     return [] if before == now else [f"{name}: {before}, now {now}"]

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from dris.catching.control import BallEstimate
+from dris.catching.eyes_observer import EyesObserver
 from dris.lab.cameras import CameraConfig
 from dris.lab.objects import CatchObject
 from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, covers, exposures, lens_maps
 from dris.lab.twin import TICK_S, WINDOW, Twin
-from dris.perception.arrival import Arrival
 from dris.perception.camera import CameraModel, Rig, look_at
 from dris.perception.detect import BallColour, Detection, DetectorConfig, Image
 from dris.perception.eyes import Eyes
@@ -105,7 +104,7 @@ class _Shot:
     pictures: list[Image] = field(default_factory=list)
 
 
-class CameraObserver:
+class CameraObserver(EyesObserver):
     """Both cameras and the tracker of one trial."""
 
     def __init__(
@@ -131,7 +130,9 @@ class CameraObserver:
         self._names = [camera.name for camera in twin.config.lab.cameras]
         self.rig = Rig((camera_model(twin.config.lab.cameras[0]), camera_model(twin.config.lab.cameras[1])))
         self._maps = [lens_maps(self.rig[k]) for k in (0, 1)]
-        self._twin, self.radius_m = twin, thing.radius
+        eyes = Eyes(believed or self.rig, thing.outline, detector(thing), config.tracker, monitor)
+        super().__init__(eyes, thing.radius)
+        self._twin = twin
         generator = np.random.default_rng(seed)
         self._planned = deque(exposures(config.sensor, 0.0, LONGEST_S, generator))
         self._shape = (self.rig[0].height, self.rig[0].width, 3)
@@ -139,7 +140,6 @@ class CameraObserver:
         self._open: list[_Shot] = []
         self._travelling: deque[tuple[float, Frame, bool]] = deque()
         self._missed = [True, True]  # the next frame of a camera that missed the ball is a whole one
-        self.eyes = Eyes(believed or self.rig, thing.outline, detector(thing), config.tracker, monitor)
         self.shown: list[tuple[Image, Detection | None]] = [(np.zeros(self._shape, np.uint8), None)] * 2
         """Last frame of each camera and what was found in it, for videos."""
         self.frames = self.found = 0
@@ -155,12 +155,6 @@ class CameraObserver:
     def monitor(self) -> Monitor:
         """Says when the eyes should not be believed."""
         return self.eyes.monitor
-
-    @property
-    def trust(self) -> tuple[str, str]:
-        """fine, hold or stop, and why: for whoever moves an arm by what is seen."""
-        verdict = self.monitor.verdict
-        return verdict.level, f"{verdict.cause}: {verdict.reason}"
 
     @property
     def found_share(self) -> float:
@@ -248,23 +242,6 @@ class CameraObserver:
         frame[rows, columns] = self._noise(part)
         return frame
 
-    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
-        """It needs no telling."""
-
     def observe_plate(self, plate: Plate) -> None:
         """Tell the eyes where the plate is."""
         self.eyes.expect_plate(plate, self.config.knows_plate)
-
-    def estimate(self, time_s: float) -> BallEstimate | None:
-        """The ball as the track has it, carried on to a time.
-
-        None if it is lost or too old, or while `monitor.verdict` says not to act on it.
-        """
-        state = self.eyes.state(time_s)
-        if state is None:
-            return None
-        return BallEstimate(state.ball_in_base, state.velocity_in_base, state.age_s)
-
-    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
-        """By the parabola through the flight so far."""
-        return self.eyes.arrival(time_s, height_m)

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from dris.core.task import Task
-from dris.core.typed import differences, from_plain, to_plain
+from dris.core.typed import difference, from_plain, to_plain
 from dris.learning.checkpoint import (
     Checkpoint,
     adam_tensors,
@@ -84,9 +84,9 @@ def load_encoder(encoder: SetEncoder, config: EncoderConfig, folder: Path) -> No
     file = folder / FILE
     checkpoint = load_checkpoint(file, "encoder")
     made = from_plain(EncoderConfig, checkpoint.config.get("encoder"), str(file))
-    if different := differences(to_plain(made), to_plain(config)):
+    if different := difference(to_plain(made), to_plain(config)):
         raise ValueError(
-            f"the encoder of {folder} was made with another {different[0]}: give the same values, or leave "
+            f"the encoder of {folder} was made with another {different}: give the same values, or leave "
             "encoder_from out"
         )
     scale = encoder.scale.clone()

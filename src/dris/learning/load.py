@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from dris.core.task import Task
-from dris.core.typed import differences, from_plain
+from dris.core.typed import difference, from_plain
 from dris.learning.checkpoint import CheckpointError, load_checkpoint, load_into
 from dris.learning.config import EncoderConfig, PolicyConfig
 from dris.learning.policy import Policy
@@ -31,8 +31,8 @@ def load_policy_for(file: Path, task: Task) -> Policy:
     load_into(policy.actor, saved.group("actor"), str(file))
     load_into(policy.encoder, saved.group("encoder"), str(file))
     present = json.loads(json.dumps(task.policy_interface()))
-    if different := differences(trained, present):
+    if different := difference(trained, present):
         raise CheckpointError(
-            f"{file} was trained with another {different[0]}: build the task it was trained on, or train anew"
+            f"{file} was trained with another {different}: build the task it was trained on, or train anew"
         )
     return policy

@@ -13,19 +13,17 @@ from typing import Any
 import torch
 
 from dris.core.files import read_json, write_atomically, write_json
-from dris.core.typed import differences, to_plain, with_defaults
+from dris.core.typed import difference, to_plain, with_defaults
 
 
 def check_same(what: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to go on from a file with other values than it was made with.
 
     Raises:
-        ValueError: They differ; the message names the first that does.
+        ValueError: They differ; the message names what does.
     """
-    if different := differences(before, now):
-        raise ValueError(
-            f"{what} was made with another {different[0]}: give the same, or choose another folder"
-        )
+    if different := difference(before, now):
+        raise ValueError(f"{what} was made with another {different}: give the same, or choose another folder")
 
 
 def claim_folder(folder: Path, config: Any, write: bool) -> None:

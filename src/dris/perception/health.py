@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
+from dris.perception.camera import Array
 from dris.perception.motion import Motion
 from dris.perception.triangulate import Bearing
 
@@ -34,12 +36,27 @@ class Health:
     """Whether the ball is where one that lies on the plate would be; None if nobody said where that is."""
 
 
+def sizes_m(sights: Sequence[Bearing], motion: Motion) -> Array:
+    """The ball's radius by each sight [n]: outline times depth, the ball being where a motion has it then.
+
+    For all sights at once, because a track asks several times a frame.
+    """
+    times_s = np.array([sight.time_s for sight in sights])
+    axes = np.array([sight.axis for sight in sights]).reshape(-1, 3)
+    offsets = np.array([sight.offset for sight in sights])
+    outlines = np.array([sight.size for sight in sights])
+    balls_in_base = motion.at(times_s[:, None])[0]
+    sizes: Array = outlines * ((axes * balls_in_base).sum(axis=1) - offsets)
+    return sizes
+
+
 def seen_radii(sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
     """The ball's radius as each camera sees it, over the sights that a motion was fitted to."""
     start_s = motion.reference_s - motion.span_s - 1e-9
-    sizes: tuple[list[float], list[float]] = ([], [])
-    for sight in sights:
-        if sight.time_s >= start_s:
-            sizes[sight.camera].append(sight.size * sight.depth(motion.at(sight.time_s)[0]))
-    first, second = (float(np.median(values)) if values else math.nan for values in sizes)
-    return first, second
+    fitted = [sight for sight in sights if sight.time_s >= start_s]
+    sizes = sizes_m(fitted, motion).tolist()
+    first, second = (
+        [size for size, sight in zip(sizes, fitted, strict=True) if sight.camera == camera]
+        for camera in (0, 1)
+    )
+    return median(first) if first else math.nan, median(second) if second else math.nan

@@ -39,8 +39,8 @@ class Motion:
     doubt: float = 0.0
     """How far the velocity would be from this one if the acceleration were found too, and better [m/s]."""
 
-    def at(self, time_s: float) -> tuple[Array, Array]:
-        """Position and velocity at a time."""
+    def at(self, time_s: float | Array) -> tuple[Array, Array]:
+        """Position and velocity [3] at a time, or [n, 3] at times [n, 1]."""
         tau = time_s - self.reference_s
         mean_velocity = self.velocity_in_base + 0.5 * self.acceleration_in_base * tau
         return (

@@ -9,13 +9,14 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 import numpy as np
 
 from dris.perception.arrival import Arrival
 from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
-from dris.perception.health import Health, seen_radii
+from dris.perception.health import Health, seen_radii, sizes_m
 from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
 from dris.perception.plate import Plate, across_impact, impact_time, is_above, lying, may_lie
 from dris.perception.track_config import BOUNCING_S, Phase, TrackerConfig
@@ -72,9 +73,9 @@ class BallTracker:
     @property
     def radius_m(self) -> float:
         """The ball's radius, from the size of its outline: median over the sights of this motion."""
-        motion = self._motion
-        sizes = [s.size * s.depth(motion.at(s.time_s)[0]) for s in self._sights] if motion else []
-        return float(np.median(sizes)) if sizes else 0.0
+        if self._motion is None or not self._sights:
+            return 0.0
+        return median(sizes_m(self._sights, self._motion).tolist())
 
     def observe(self, time_s: float, camera: int, detection: Detection | None) -> None:
         """Take in what a camera saw, or did not see, at a time.

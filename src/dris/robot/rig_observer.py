@@ -6,20 +6,16 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-import numpy as np
-
-from dris.catching.control import BallEstimate
-from dris.perception.arrival import Arrival
+from dris.catching.eyes_observer import EyesObserver
 from dris.perception.calibration import load_rig as load_rig
 from dris.perception.eyes import Eyes
-from dris.perception.plate import Plate
 from dris.perception.sources import Frame, FrameSource, SourceError
 
 WAITING = 8
 """Frames that may wait; older ones are dropped and counted: late frames tell nothing of now."""
 
 
-class RigObserver:
+class RigObserver(EyesObserver):
     """Two cameras, a track and its monitor, by the session's clock."""
 
     def __init__(self, source: FrameSource, eyes: Eyes, radius_m: float, clock: Callable[[], float]):
@@ -31,7 +27,8 @@ class RigObserver:
             radius_m: Of the ball.
             clock: The session's [s].
         """
-        self.eyes, self.radius_m, self._clock = eyes, radius_m, clock
+        super().__init__(eyes, radius_m)
+        self._clock = clock
         self.frames = self.dropped = 0
         self._waiting: deque[tuple[float, Frame]] = deque()
         self._lock = threading.Lock()
@@ -73,23 +70,4 @@ class RigObserver:
         """What the monitor says; cameras that give nothing more are a stop."""
         if self._error:
             return "stop", self._error
-        verdict = self.eyes.monitor.verdict
-        return verdict.level, f"{verdict.cause}: {verdict.reason}"
-
-    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
-        """It needs no telling."""
-
-    def observe_plate(self, plate: Plate) -> None:
-        """Tell the eyes where the plate is."""
-        self.eyes.expect_plate(plate)
-
-    def estimate(self, time_s: float) -> BallEstimate | None:
-        """The ball at a time; None if it is lost, too old, or not to be believed."""
-        state = self.eyes.state(time_s)
-        if state is None:
-            return None
-        return BallEstimate(state.ball_in_base, state.velocity_in_base, state.age_s)
-
-    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
-        """By the parabola through the flight so far."""
-        return self.eyes.arrival(time_s, height_m)
+        return super().trust
