@@ -13,8 +13,8 @@ from dris.belief.config import BELIEFS
 from dris.catching.settings import PRESETS, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
-from dris.evaluation.registry import full_name
-from dris.evaluation.scores import check_conditions
+from dris.evaluation.registry import find_policy, full_name
+from dris.evaluation.scores import check_conditions, score
 from dris.experiments.study.claims import CLAIMS, Claim, answers, summary
 from dris.experiments.study.filters import FiltersConfig, measure_filters
 from dris.experiments.study.plan import (
@@ -60,6 +60,14 @@ def test_a_study_leaves_a_cell_per_run_and_runs_nothing_twice(finished):
         assert [row["iteration"] for row in cell["curve"]] == [2, 5]
         assert (cell["kind"], cell["schema"]) == ("study-run", 1)
     assert list(run_study(small(), finished / "out", finished / "elsewhere")) == []
+
+
+def test_a_run_s_policy_is_kept_and_gives_its_scores_again(finished):
+    for job in JOBS:
+        file = cell_file(finished / "out", job)
+        told = json.loads(file.read_text())["scores"]["noise-2"]
+        again = score(find_policy(str(file.with_suffix(".safetensors"))), "noise-2", 50, small().seed)
+        assert again["success"] == told["success"] and again["reward"] == told["reward"]
 
 
 def test_a_cell_run_again_gives_the_same_number_to_the_last_digit(finished, tmp_path):

@@ -2,7 +2,8 @@
 
 A job is one run: method, preset, seed. No job needs another, so they may run anywhere, in any order, and
 again: a job's result depends on the job alone. A result file (a cell) is written once, whole, by the
-process that collects; a study that is started again does what is missing.
+process that collects; a study that is started again does what is missing. Beside it lies the policy, so that
+it can be scored again by another measure.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dris.belief.config import BELIEFS
-from dris.core.files import locked, read_json, write_json
+from dris.core.files import locked, read_json, write_atomically, write_json
 from dris.core.process import in_processes
 from dris.core.schema import header
 from dris.core.typed import with_defaults
@@ -92,6 +93,12 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     }
 
 
+def job_files(study: Study, job: Job, work: Path) -> tuple[dict[str, Any], bytes]:
+    """What is kept of a run, as it travels to whoever collects: the cell and the policy's file."""
+    cell = run_job(study, job, work)
+    return cell, (work / job.name / "policy.safetensors").read_bytes()
+
+
 def run_study(
     study: Study, out: Path, work: Path, workers: int = 1, ray: str | None = None
 ) -> Iterator[tuple[Job, str]]:
@@ -118,11 +125,13 @@ def run_study(
     out.mkdir(parents=True, exist_ok=True)
     write_json(file, described)
     finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
-    for job, cell, error in finished:
-        if cell is not None:
+    for job, made, error in finished:
+        if made is not None:
+            cell, policy = made
             file = cell_file(out, job)
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, cell)
+            write_atomically(file.with_suffix(".safetensors"), policy)
+            write_json(file, cell)  # last: whoever finds it takes the run for done
         yield job, error
 
 
@@ -147,12 +156,12 @@ def _is_done(study: Study, job: Job, out: Path) -> bool:
     return True
 
 
-Finished = Iterator[tuple[Job, dict[str, Any] | None, str]]
+Finished = Iterator[tuple[Job, tuple[dict[str, Any], bytes] | None, str]]
 
 
 def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
     """Each job in a process of its own, so that its memory can be measured."""
-    for job, future in in_processes(partial(run_job, study, work=work), jobs, workers, each_anew=True):
+    for job, future in in_processes(partial(job_files, study, work=work), jobs, workers, each_anew=True):
         error = future.exception()
         yield job, None if error else future.result(), repr(error) if error else ""
 
@@ -176,7 +185,7 @@ def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished
     import ray
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
-    remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1, max_calls=1)(run_job)
+    remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1, max_calls=1)(job_files)
     waiting = {remote.remote(study, job, work): job for job in jobs}
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1)
