@@ -32,7 +32,7 @@ from dris.experiments.study.results import estimate, load_results, makespan
 from dris.experiments.study.runner import cell_file, run_job, run_study
 from dris.learning.config import LITERAL_PPO, TrainConfig
 from dris.report.pages import report_folder
-from dris.report.study_page import markdown_table, report_study
+from dris.report.study_page import markdown_table, report_study, theirs
 
 ROOT = Path(__file__).parents[2]
 JOBS = (Job("e2e", "", 0), Job("dris-10", "", 0), Job("dris-10", "", 1))
@@ -184,16 +184,17 @@ def test_methods_differ_in_what_defines_them_alone():
     for method in PAPER_METHODS:
         config = study.config(Job(method, "paper", 3))
         ppo = replace(plain.ppo, decay_encoder=method == "e2e-decay")
-        assert (config.iterations, config.ppo, config.seed) == (1000, ppo, 3)
-        assert config.sets == (6400 if method == "e2e-x50" else 128)
+        iterations = 200 if method.endswith("-short") else 1000
+        assert (config.iterations, config.ppo, config.seed) == (iterations, ppo, 3)
+        assert config.sets == (6400 if method.startswith("e2e-x50") else 128)
         assert config.noise == (2.0 if method.endswith("noise") else 0.0)
         newer = study.config(Job(method, "released", 3))
         assert newer.ppo == study.recipe.ppo and newer.ppo.decay_encoder
         assert replace(newer, task_config=PRESETS["paper"], ppo=config.ppo) == config
     seeds = {m: sum(j.method == m and j.preset == "paper" for j in study.jobs) for m in PAPER_METHODS}
-    assert list(seeds.values()) == [5, 5, 5, 5, 5, 4, 3, 4, 3, 3, 3, 1]
+    assert list(seeds.values()) == [5, 5, 5, 5, 5, 4, 3, 4, 3, 3, 3, 1, 0, 0]
     seeds = {m: sum(j.method == m and j.preset == "released" for j in study.jobs) for m in PAPER_METHODS}
-    assert list(seeds.values()) == [5, 5, 5, 5, 5, 3, 0, 3, 0, 0, 0, 2]
+    assert list(seeds.values()) == [5, 5, 5, 5, 5, 3, 0, 3, 0, 0, 0, 0, 2, 3]
     # What only the newer runs are scored under.
     assert "correlated-2" in study.conditions_of("released") and "clean" in study.conditions_of("released")
     assert "correlated-2" not in study.conditions_of("paper")
@@ -240,6 +241,20 @@ def test_the_page_follows_the_files(tmp_path):
     assert "0.42 <small>[0.33, 0.51]" in report_study(tmp_path / "a", tmp_path / "out", {}).read_text()
 
 
+def test_short_runs_stand_beside_the_papers_long_ones():
+    claim = next(
+        c for c in CLAIMS if c.preset == "released" and ("dris-50-short", "e2e-x50-short") in c.pairs
+    )
+    paper = load_published()
+    # The paper's text has 0.73 for 128 x 50 environments; its bands for DRIS-50 and E2E at 2 sigma, by hand.
+    low, high = paper["success"]["dris-50"]["noise-2"]
+    assert theirs(claim, ("dris-50-short", "e2e-x50-short"), paper) == [pytest.approx((low + high) / 2), 0.73]
+    assert theirs(claim, ("e2e-x50-short", "e2e"), paper) == [
+        0.73,
+        pytest.approx((0.47 + 0.61) / 2, abs=0.005),
+    ]
+
+
 def test_cells_that_are_not_there_are_shown_as_missing(tmp_path):
     write_study(tmp_path / "a", {("e2e", 0): 0.25})
     table = markdown_table(load_results(tmp_path / "a"), load_published(), "paper")
@@ -279,7 +294,7 @@ def test_a_claim_is_seen_if_luck_would_seldom_do_the_same(tmp_path):
     """Four against four that all lie higher: two of the 70 ways to deal them; three against three: of 20."""
     claim = Claim("more is better", (("dris-10", "e2e"),), ("noise-1", "noise-2"))
     high, low = (0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.3, 0.4)
-    for ours, theirs, p, verdict in (
+    for ours, others, p, verdict in (
         (high, low, 2 / 70, "seen"),
         (low, high, 2 / 70, "the reverse is seen"),
         ((0.1, 0.4, 0.6, 0.9), (0.2, 0.3, 0.7, 0.8), 1.0, "not seen"),
@@ -287,11 +302,11 @@ def test_a_claim_is_seen_if_luck_would_seldom_do_the_same(tmp_path):
         (low[:1], high, 0.4, "too few runs to say, but all point the other way"),
         ((0.1, 0.4, 0.6), (0.2, 0.3, 0.7), 1.0, "too few runs to say"),
     ):
-        folder = tmp_path / f"{verdict}-{len(theirs)}"
+        folder = tmp_path / f"{verdict}-{len(others)}"
         runs = {("dris-10", seed): value for seed, value in enumerate(ours)}
-        write_study(folder, runs | {("e2e", seed): value for seed, value in enumerate(theirs)}, seeds=4)
+        write_study(folder, runs | {("e2e", seed): value for seed, value in enumerate(others)}, seeds=4)
         (answer,) = answers(load_results(folder), claim)
-        assert answer.verdict == verdict and answer.runs == (len(ours), len(theirs))
+        assert answer.verdict == verdict and answer.runs == (len(ours), len(others))
         assert answer.p == pytest.approx(p)
         better = "e2e over dris-10" if verdict == "the reverse is seen" else "dris-10 over e2e"
         assert summary([answer]) == {verdict: better}

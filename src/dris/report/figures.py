@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dris.core.rollout import wilson
+from dris.experiments.study.claims import EQUAL_INTERACTION
 from dris.experiments.study.results import FIVE, NOISE, Estimate, Results, estimate, title_of
 from dris.experiments.study.theory import Theory
 
@@ -128,7 +129,8 @@ def claims(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
     measures, known = results.measures(preset), paper.get("success", {})
     figure, axes = canvas(15, 3.6 * len(measures), len(measures), 4)
     equal = paper.get("equal_interaction", {}).get("success", {})
-    equal = {method: {"noise-2": (value, value)} for method, value in equal.items()}
+    methods = EQUAL_INTERACTION.get(preset, ())
+    equal = {m: {"noise-2": (v, v)} for m in methods if (v := equal.get(m.removesuffix("-short")))}
     titles = ("observation noise", "execution error", "unseen restitution", "equal interaction, 2 sigma")
     for row, measure in zip(axes, measures, strict=True):
         for method in FIVE:
@@ -142,7 +144,7 @@ def claims(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
         row[0].set(xticks=range(5), xlabel="observation noise [sigma]", ylabel=f"success {title_of(measure)}")
         _bars(row[1], results, preset, FIVE, "execution", measure, known)
         _bars(row[2], results, preset, FIVE, "restitution", measure, known)
-        _bars(row[3], results, preset, ("e2e", "e2e-x50", "dris-50"), "noise-2", measure, equal)
+        _bars(row[3], results, preset, methods, "noise-2", measure, equal)
         for one, title in zip(row, titles, strict=True):
             one.set(ylim=(0, 1.03), title=title)
     return png(figure, axes[-1, 0], "filled: ours; hollow: the paper", 100)

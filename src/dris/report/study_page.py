@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dris.experiments.study.claims import ALPHA, CLAIMS, Answer, Claim, answers, summary
+from dris.experiments.study.claims import (
+    ALPHA,
+    CLAIMS,
+    EQUAL_INTERACTION,
+    Answer,
+    Claim,
+    answers,
+    summary,
+)
 from dris.experiments.study.distance import MEASURES, PUBLISHED, distances, outside_file, published
 from dris.experiments.study.published import load_published
 from dris.experiments.study.results import FIVE, Estimate, Results, estimate, load_results, makespan, title_of
@@ -41,7 +49,7 @@ def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -
         distances=found, five=FIVE, alpha=ALPHA,
         makespan=makespan, title_of=title_of, theirs=theirs, false_discoveries=false_discoveries,
         asked=ask(results, presets[:1]), asked_literally=ask(results, presets[1:]), distance_of=MEASURES,
-        verdict_words=verdict_words,
+        verdict_words=verdict_words, equal_interaction=EQUAL_INTERACTION.get(first, ()),
     )  # fmt: skip
 
 
@@ -92,6 +100,7 @@ def theirs(claim: Claim, pair: tuple[str, str], paper: dict[str, Any]) -> list[f
     """The paper's own values of a pair, averaged over the claim's conditions."""
     shown = []
     for method in pair:
+        method = method.removesuffix("-short")  # the paper's runs have one length
         values = [published(paper, "success", method, condition) for condition in claim.conditions]
         if method == "e2e-x50" and claim.conditions == ("noise-2",):
             values = [paper.get("equal_interaction", {}).get("success", {}).get(method)]

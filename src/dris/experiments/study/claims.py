@@ -36,6 +36,11 @@ class Claim:
 
 
 DRIS, SETS = FIVE[1:], FIVE[2:]
+EQUAL_INTERACTION = {
+    "released": ("e2e", "e2e-x50-short", "dris-50-short", "dris-50"),
+    "paper": ("e2e", "e2e-x50", "dris-50"),
+}
+"""By preset: methods of as many balls as `dris-50`, or `dris-50-short`, and E2E beside them."""
 NOISY_RAMPS, DELAYS = ("ramp-1.3-noise-2", "ramp-2.0-noise-2"), ("delay-20", "delay-40", "delay-60")
 CORRELATED, DROPPED = tuple(f"correlated-{k}" for k in (1, 2, 3, 4)), ("dropout-20", "dropout-40")
 HARSH = (
@@ -50,7 +55,8 @@ MILD = (
 
 def the_papers(preset: str, execution_note: str = "", restitution_note: str = "") -> tuple[Claim, ...]:
     """[paper] "Evaluation against Uncertainties", "Scalability and Computational Efficiency"."""
-    noisy, equal = (NOISE[1:], preset), (("dris-50", "e2e-x50"), ("e2e-x50", "e2e"))
+    single, many, *sets = EQUAL_INTERACTION[preset]
+    noisy, equal = (NOISE[1:], preset), (*_over(many, tuple(sets)), (many, single))
     execution = (("execution",), preset, execution_note)
     restitution = (("restitution",), preset, restitution_note)
     one_each = "The paper: at 2 sigma a set beats as many balls in environments of their own"
