@@ -55,7 +55,7 @@ def here(monkeypatch, capsys):
 
 
 def test_a_reader_that_has_had_enough_is_no_error():
-    command = f"{sys.executable} -m dris train catching --help | head -n 1; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m dris train --help | head -n 1; echo ${{PIPESTATUS[0]}}"
     out = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=ROOT)
     first, code = out.stdout.splitlines()
     assert first.startswith("usage: dris train") and code in ("0", "141") and out.stderr == ""
