@@ -1,8 +1,9 @@
 """Which tests are slow: `make quick` leaves them out.
 
 Listed are those that took more than about two seconds of computing (`pytest --durations=0`), by file and
-function, or by file alone; most start other processes. The rest needs some two minutes of computing, and tries every
-package. A test of this list (test_manners.py) finds names that are gone.
+function, or by file alone; most start other processes. The rest needs some 150 s of computing, which `make
+quick` spreads over two cores, and tries every package. A test of this list (test_manners.py) finds names that
+are gone.
 """
 
 import os
