@@ -21,6 +21,17 @@ def test_a_test_that_is_listed_as_slow_is_there(entry):
     assert not function or function in names, f"tests/{file} has no {function}: mend tests/conftest.py"
 
 
+def test_the_halves_of_the_quick_tests_are_all_of_them_and_none_twice():
+    halves = re.findall(r'pytest -m "not slow" (\S+)', (ROOT / "Makefile").read_text())
+    taken = [file for half in halves for path in ROOT.glob(half) for file in files_of(path)]
+    assert len(halves) == 2 and sorted(taken) == sorted(files_of(TESTS))
+
+
+def files_of(path):
+    """The files of tests below a path, or that one."""
+    return list(path.rglob("test_*.py")) if path.is_dir() else [path]
+
+
 def test_the_version_is_written_once():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]

@@ -25,7 +25,7 @@ def test_physics_errors_fall_with_the_substep():
 
 
 def test_the_parts_of_an_iteration_add_up():
-    result = bench_train(instances=(2,), iterations=3)
+    result = bench_train(instances=(2,), iterations=2)
     row = result["seconds"]["2"]
     parts = {name: value for name, value in row.items() if name not in ("iteration", "rest")}
     assert {"world", "inverse kinematics", "encoder", "policy", "update"} == set(parts)

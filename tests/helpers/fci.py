@@ -86,10 +86,10 @@ class RawClient:
     """Speaks the protocol byte by byte, in the test's own thread."""
 
     def __init__(self, address, version=10, udp_port=None):
+        self.tcp = socket.create_connection((address, PORT), timeout=5)  # first: it may be refused here
         self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.udp.bind(("127.0.0.1", 0))
         self.udp.settimeout(5)
-        self.tcp = socket.create_connection((address, PORT), timeout=5)
         port = self.udp.getsockname()[1] if udp_port is None else udp_port
         self.number = 0
         try:

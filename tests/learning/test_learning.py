@@ -206,7 +206,7 @@ def test_the_last_state_of_a_truncated_episode_is_bootstrapped(tmp_path):
 
 def test_learning_is_proven_on_a_tiny_task(tmp_path):
     """Points on a line are brought to the origin: chance is about a half, learning nearly all."""
-    config = tiny(iterations=60, sets=64, evaluate_every=60, evaluate_episodes=200, evaluate_on=("clean",))
+    config = tiny(iterations=25, sets=64, evaluate_every=25, evaluate_episodes=200, evaluate_on=("clean",))
     reports = train(tmp_path, config)
     untrained = run_episodes(LineTask, lambda t, n: lambda o: torch.zeros(n, 1), Condition(), 200).score()
     assert untrained.success < 0.6

@@ -9,7 +9,7 @@ from dris.catching.released import TASK, Released, ReleasedAgent
 from dris.catching.task import CatchingTask
 from dris.evaluation.registry import PolicyHandle
 from dris.experiments import World
-from dris.experiments.study.published import load_published
+from dris.experiments.study.published import bands_of, load_published
 from dris.experiments.worlds import score_in
 
 EPISODES: dict[World, int] = {"training": 2000, "twin": 100, "physx": 200}
@@ -27,7 +27,7 @@ def published_row() -> dict[str, dict[str, float]]:
     """The paper's own figures for DRIS-200: the middles of its bands, by condition."""
     paper = load_published()
     return {
-        figure: {name: sum(band) / 2 for name, band in paper[figure]["dris-200"].items()}
+        figure: {name: sum(band) / 2 for name, band in bands_of(paper, figure)["dris-200"].items()}
         for figure in ("success", "reward")
     }
 

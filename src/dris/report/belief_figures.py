@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dris.experiments.study.filters import Filters
+from dris.experiments.study.published import Published, bands_of
 from dris.experiments.study.results import NOISE, Results, estimate
 from dris.report.figures import BLUE, GREY, RED, canvas, panel, png
 
@@ -16,11 +15,11 @@ HARDER = (
 PRESET = "released"
 
 
-def leading(results: Results, paper: dict[str, Any]) -> dict[str, bytes]:
+def leading(results: Results, paper: Published) -> dict[str, bytes]:
     """What a filter brings: success by noise, and under other troubles."""
     figure, [[left, right]] = canvas(12.5, 4.4, 1, 2)
     levels = range(len(NOISE))
-    published = paper.get("success", {}).get("dris-200", {})
+    published = bands_of(paper, "success").get("dris-200", {})
     if published:
         middle = [sum(published[condition]) / 2 for condition in NOISE]
         left.plot(levels, middle, ":", color="black", lw=1, label="the paper's DRIS-200")

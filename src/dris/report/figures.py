@@ -9,6 +9,7 @@ import numpy as np
 
 from dris.core.rollout import wilson
 from dris.experiments.study.claims import EQUAL_INTERACTION
+from dris.experiments.study.published import Bands, Published, bands_of, equal_success
 from dris.experiments.study.results import FIVE, NOISE, Estimate, Results, estimate, title_of
 from dris.experiments.study.theory import Theory
 
@@ -70,7 +71,7 @@ def learning_curve(metrics: list[dict[str, Any]]) -> dict[str, bytes]:
     }
 
 
-def of_preset(results: Results, preset: str, paper: dict[str, Any]) -> dict[str, bytes]:
+def of_preset(results: Results, preset: str, paper: Published) -> dict[str, bytes]:
     """All of a preset's, by the names of their files; none if none of the paper's methods has a run."""
     if not any(results.cells.get((preset, method)) for method in FIVE):
         return {}
@@ -104,12 +105,12 @@ def curves(results: Results, preset: str) -> bytes:
     return png(figure, axes[0, 0])
 
 
-def noise_sweep(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
+def noise_sweep(results: Results, preset: str, paper: Published) -> bytes:
     """Reward and success against noise: ours solid with intervals, the paper's bands shaded."""
     figure, axes = canvas(11, 4.4, 1, 2)
     for one, key in zip(axes[0], ("reward", "success"), strict=True):
         for method in FIVE:
-            known = paper.get(key, {}).get(method, {})
+            known = bands_of(paper, key).get(method, {})
             bands = [known.get(condition) for condition in NOISE]
             if all(bands):
                 low, high = np.array(bands).T
@@ -124,20 +125,21 @@ def noise_sweep(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
     return png(figure, axes[0, 0], "ours; bands: the paper" if paper else "")
 
 
-def claims(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
+def claims(results: Results, preset: str, paper: Published) -> bytes:
     """What the paper's claims are about: ours and the paper's, a row a measure of success."""
-    measures, known = results.measures(preset), paper.get("success", {})
+    measures, known = results.measures(preset), bands_of(paper, "success")
     figure, axes = canvas(15, 3.6 * len(measures), len(measures), 4)
-    equal = paper.get("equal_interaction", {}).get("success", {})
+    told = equal_success(paper)
     methods = EQUAL_INTERACTION.get(preset, ())
-    equal = {m: {"noise-2": (v, v)} for m in methods if (v := equal.get(m.removesuffix("-short")))}
+    equal = {m: {"noise-2": (v, v)} for m in methods if (v := told.get(m.removesuffix("-short")))}
     titles = ("observation noise", "execution error", "unseen restitution", "equal interaction, 2 sigma")
     for row, measure in zip(axes, measures, strict=True):
         for method in FIVE:
             style = {"color": COLOURS[method], "marker": "o"}
-            bands = [known.get(method, {}).get(condition) for condition in NOISE]
-            if all(bands):
-                row[0].plot(range(5), [sum(band) / 2 for band in bands], mfc="white", ls="--", lw=1, **style)
+            bands = known.get(method, {})
+            if bands.keys() >= set(NOISE):
+                middle = [sum(bands[condition]) / 2 for condition in NOISE]
+                row[0].plot(range(5), middle, mfc="white", ls="--", lw=1, **style)
             found = [estimate(results.scores(preset, method, condition, measure)) for condition in NOISE]
             if all(found):
                 row[0].plot(range(5), [e.value for e in found if e], label=method, **style)
@@ -150,12 +152,12 @@ def claims(results: Results, preset: str, paper: dict[str, Any]) -> bytes:
     return png(figure, axes[-1, 0], "filled: ours; hollow: the paper", 100)
 
 
-def bars(results: Results, preset: str, condition: str, paper: dict[str, Any]) -> bytes:
+def bars(results: Results, preset: str, condition: str, paper: Published) -> bytes:
     """Reward and success of the planned methods under one condition, ours beside the paper's."""
     figure, axes = canvas(11, 3.8, 1, 2)
     methods = tuple(method for method in FIVE if method in results.methods(preset))
     for one, key in zip(axes[0], ("reward", "success"), strict=True):
-        _bars(one, results, preset, methods, condition, key, paper.get(key, {}))
+        _bars(one, results, preset, methods, condition, key, bands_of(paper, key))
         one.set(ylabel=key, title=f"{condition}: {key}", ylim=(0, 0.9 if key == "reward" else 1.02))
     if paper:
         axes[0, 0].bar(0, 0, color=GREY, label="ours")
@@ -165,7 +167,7 @@ def bars(results: Results, preset: str, condition: str, paper: dict[str, Any]) -
 
 def _bars(
     one: Any, results: Results, preset: str, methods: tuple[str, ...], condition: str, key: str,
-    theirs: dict[str, Any],
+    theirs: Bands,
 ) -> None:  # fmt: skip
     """Methods under one condition: ours filled with its interval, the paper's hollow with its band."""
     for place, method in enumerate(methods):

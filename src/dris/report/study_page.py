@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dris.experiments.study.claims import (
     ALPHA,
@@ -16,7 +15,7 @@ from dris.experiments.study.claims import (
     summary,
 )
 from dris.experiments.study.distance import MEASURES, PUBLISHED, distances, outside_file, published
-from dris.experiments.study.published import load_published
+from dris.experiments.study.published import Published, bands_of, equal_success, load_published
 from dris.experiments.study.results import FIVE, Estimate, Results, estimate, load_results, makespan, title_of
 from dris.report import figures
 from dris.report.html import write_page
@@ -26,7 +25,7 @@ RELEASED = "released"
 _REVERSED = "the reverse is seen"
 
 
-def report_study(folder: Path, out: Path, paper: dict[str, Any] | None = None) -> Path:
+def report_study(folder: Path, out: Path, paper: Published | None = None) -> Path:
     """Write `out/index.html`, its figures and `table.md` about the study in `folder`; returns the page.
 
     Args:
@@ -96,14 +95,14 @@ def verdict_words(asked: list[Asked]) -> str:
     )
 
 
-def theirs(claim: Claim, pair: tuple[str, str], paper: dict[str, Any]) -> list[float | None]:
+def theirs(claim: Claim, pair: tuple[str, str], paper: Published) -> list[float | None]:
     """The paper's own values of a pair, averaged over the claim's conditions."""
     shown = []
     for method in pair:
         method = method.removesuffix("-short")  # the paper's runs have one length
         values = [published(paper, "success", method, condition) for condition in claim.conditions]
         if method == "e2e-x50" and claim.conditions == ("noise-2",):
-            values = [paper.get("equal_interaction", {}).get("success", {}).get(method)]
+            values = [equal_success(paper).get(method)]
         known = [value for value in values if value is not None]
         shown.append(sum(known) / len(known) if known and len(known) == len(values) else None)
     return shown
@@ -158,7 +157,7 @@ class StudyTables:
         return dict(sorted(sizes.items(), key=lambda item: -len(item[1])))
 
 
-def markdown_table(results: Results, paper: dict[str, Any], preset: str) -> str:
+def markdown_table(results: Results, paper: Published, preset: str) -> str:
     """Success of a preset's methods by its mildest measure, ours beside the paper's, for a README."""
     conditions = ("clean", "noise-2", "noise-4", "execution", "restitution")
     measure = results.measures(preset)[-1]
@@ -171,7 +170,7 @@ def markdown_table(results: Results, paper: dict[str, Any], preset: str) -> str:
         for condition in conditions:
             found = estimate(results.scores(preset, method, condition, measure))
             cells.append(f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if found else "missing")
-            band = paper.get("success", {}).get(method, {}).get(condition)
+            band = bands_of(paper, "success").get(method, {}).get(condition)
             cells.append(f"{sum(band) / 2:.2f}" if band else "")
         runs = f"{len(results.cells.get((preset, method), []))} of {results.planned(preset, method)}"
         lines.append(f"| {method} | {runs} | " + " | ".join(cells) + " |")

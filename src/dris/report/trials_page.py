@@ -10,9 +10,9 @@ from msgspec import Meta, Struct
 
 from dris.core.rollout import wilson
 from dris.core.schema import Count, Figure, kind_of, read_as, typed
-from dris.experiments.study.published import load_published
+from dris.experiments.study.published import Published, load_published
 from dris.experiments.trials.config import Kind
-from dris.experiments.trials.outcome import LIMITED, within_limits
+from dris.experiments.trials.outcome import LIMITED, Outcome, within_limits
 from dris.report.figures import trials_figure
 from dris.report.html import write_page
 
@@ -47,10 +47,10 @@ class _Outcome(Struct, frozen=True):
 
 class _Table(Struct, frozen=True):
     config: _Config
-    trials: dict[str, Any]
+    trials: dict[str, Any]  # each one is checked by its own name below
 
 
-def report_trials(folder: Path, out: Path, paper: dict[str, Any] | None = None) -> Path:
+def report_trials(folder: Path, out: Path, paper: Published | None = None) -> Path:
     """Write `out/index.html` about the trials in `folder/*.json`; returns the page.
 
     Args:
@@ -91,11 +91,11 @@ def _in_short(tables: list[dict[str, Any]]) -> str:
     return f"{TITLES[table['config'].kind]}: {name} catches most, {caught} of {trials}."
 
 
-def _told(file: Path, paper: dict[str, Any]) -> dict[str, Any]:
+def _told(file: Path, paper: Published) -> dict[str, Any]:
     """What the page says of a table of trials: by object and launch, and all, whether a policy caught."""
     table = read_as(file, _Table, "trials")
     cells: dict[tuple[str, ...], dict[str, list[bool]]] = {}
-    outcomes: dict[str, list[dict[str, Any]]] = {policy: [] for policy in table.config.policies}
+    outcomes: dict[str, list[Outcome]] = {policy: [] for policy in table.config.policies}
     for name, outcome in table.trials.items():
         if name.count("/") < 3:
             raise ValueError(f"{file}: trials.{name!r} is no trial: its name is policy/object/launch/number")
@@ -106,7 +106,7 @@ def _told(file: Path, paper: dict[str, Any]) -> dict[str, Any]:
         outcomes[policy].append(outcome)
         cells.setdefault(tuple(cell), {}).setdefault(policy, []).append(outcome["caught"])
 
-    def caught(allowed: Callable[[dict[str, Any]], bool] = lambda outcome: True) -> list[list[bool]]:
+    def caught(allowed: Callable[[Outcome], bool] = lambda outcome: True) -> list[list[bool]]:
         return [[outcome["caught"] and allowed(outcome) for outcome in found] for found in outcomes.values()]
 
     limited = {SPEED: caught(lambda outcome: outcome["speed_share"] <= 1)}

@@ -51,7 +51,7 @@ def _iteration(instances: int, iterations: int) -> dict[str, float]:
         evaluate_every=10**6,
         evaluate_episodes=1,
         save_every=10**6,
-        encoder=EncoderConfig(episodes=1, passes=1),  # its weights do not matter for time
+        encoder=EncoderConfig(sets=4, episodes=1, passes=1),  # its weights do not matter for time
     )
     profile = cProfile.Profile()
     with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from dris.core.schema import check_row, read_as
+from dris.experiments.study.published import Published, bands_of
 from dris.experiments.study.results import FIVE, NOISE, Results, estimate
 
 PUBLISHED = (*NOISE, "execution", "restitution")
@@ -43,13 +44,13 @@ def outside_file(folder: Path) -> Path:
     return folder.parent / "released" / "outside.json"
 
 
-def published(paper: dict[str, Any], key: str, method: str, condition: str) -> float | None:
+def published(paper: Published, key: str, method: str, condition: str) -> float | None:
     """The paper's mean: the middle of the band that it draws."""
-    band = paper.get(key, {}).get(method, {}).get(condition)
+    band = bands_of(paper, key).get(method, {}).get(condition)
     return None if band is None else 0.5 * (band[0] + band[1])
 
 
-def distance(results: Results, paper: dict[str, Any], preset: str) -> dict[str, Any]:
+def distance(results: Results, paper: Published, preset: str) -> dict[str, Any]:
     """Root mean squares of our means minus the paper's, over what is there of both.
 
     Returns:
@@ -77,7 +78,7 @@ def distance(results: Results, paper: dict[str, Any], preset: str) -> dict[str, 
     return found
 
 
-def outside_distance(rows: list[dict[str, Any]], paper: dict[str, Any]) -> dict[str, Any]:
+def outside_distance(rows: list[dict[str, Any]], paper: Published) -> dict[str, Any]:
     """The same for the laboratory's own policy in the training world, against the paper's row of DRIS-200.
 
     Args:
@@ -101,9 +102,7 @@ def _rms(values: list[float]) -> float | None:
     return math.sqrt(sum(value**2 for value in values) / len(values)) if values else None
 
 
-def distances(
-    results: Results, paper: dict[str, Any], outside: Path | None = None
-) -> dict[str, dict[str, Any]]:
+def distances(results: Results, paper: Published, outside: Path | None = None) -> dict[str, dict[str, Any]]:
     """The distance of every preset that has runs, and of the outside check if its file is there.
 
     Args:

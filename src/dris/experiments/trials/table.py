@@ -23,7 +23,7 @@ from dris.core.typed import with_defaults
 from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
 from dris.experiments.trials.config import Kind, TrialsConfig
 from dris.experiments.trials.film import film
-from dris.experiments.trials.outcome import within_limits
+from dris.experiments.trials.outcome import Outcome, within_limits
 from dris.lab.camera_observer import POOR_CAMERAS, CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
@@ -229,13 +229,13 @@ def film_table(file: Path) -> Iterator[Path]:
                 video.unlink()
 
 
-def totals(trials: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def totals(trials: dict[str, Outcome]) -> dict[str, dict[str, Any]]:
     """Catches of each policy over all its trials, with Wilson's interval.
 
     within_speed: catches in which no joint passed the speed at which a real FR3 stops. within_limits: those
     in which, besides, the torque law never asked for more than a joint's torque or FCI's torque rate.
     """
-    counts: dict[str, list[dict[str, Any]]] = {}
+    counts: dict[str, list[Outcome]] = {}
     for name, outcome in trials.items():
         counts.setdefault(name.rsplit("/", 3)[0], []).append(outcome)
     found = {}
