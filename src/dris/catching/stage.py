@@ -115,12 +115,12 @@ class CatchingStage(RobotStage):
         self.poses(task.config.home)
         self._home = self._data.site("plate").xpos.copy()
 
-    def picture(self, which: int) -> np.ndarray:
-        """One set from a fixed place [height, width, 3]."""
+    def picture(self, which: int, ghost: np.ndarray | None = None) -> np.ndarray:
+        """One set from a fixed place [height, width, 3], and where the policy sees its first ball [3]."""
         from dris.catching.drawing import Drawing
 
         self._drawing = self._drawing or Drawing(self._task.config.mount)
-        return self._drawing.picture(self._task.world.q[which].numpy(), self.scene(which))
+        return self._drawing.picture(self._task.world.q[which].numpy(), self.scene(which), ghost)
 
     def scene(self, which: int) -> Scene:
         """The robot and the balls of one set."""

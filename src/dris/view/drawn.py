@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dris.core.stage import Scene, Stage
+from dris.core.stage import GHOST, HIGH, LOST, LOW, Frame, Scene, Stage
 from dris.view.meshes import ball, by_body_and_colour
-from dris.view.run import Frame
 
-LOW, HIGH, LOST, GHOST = (255, 204, 26), (204, 13, 51), (140, 140, 153), (0, 110, 255)
-"""Colours of the lowest and the highest value of a set, of what is lost, and of what the policy sees."""
+_LOW, _HIGH, _LOST, _GHOST = (tuple(round(255 * c) for c in one) for one in (LOW, HIGH, LOST, GHOST))
 FIELD = math.radians(45.0)
 """Of view, from top to bottom."""
 OPACITY = 0.55
@@ -36,7 +34,7 @@ class Drawn:
         self._count = 0
         self._lost: np.ndarray | None = None
         self._ghost = scene.add_icosphere(
-            "/seen", radius=1.0, color=GHOST, wireframe=True, subdivisions=2, visible=False,
+            "/seen", radius=1.0, color=_GHOST, wireframe=True, subdivisions=2, visible=False,
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
         scene.add_grid(
@@ -60,11 +58,11 @@ class Drawn:
     def legend(self) -> str:
         """What the colours mean, as HTML."""
         low, high = self._span
-        ramp = f"linear-gradient(90deg, rgb{LOW}, rgb{HIGH})"
+        ramp = f"linear-gradient(90deg, rgb{_LOW}, rgb{_HIGH})"
         bar = f'<span style="display:inline-block;width:7em;height:.8em;background:{ramp}"></span>'
         name = html.escape(self._colour_by.replace("_", " "))
-        lost = f'<span style="color:rgb{LOST}">&#9679;</span> lost'
-        ghost = f'<span style="color:rgb{GHOST}">&#9678;</span> what the policy sees'
+        lost = f'<span style="color:rgb{_LOST}">&#9679;</span> lost'
+        ghost = f'<span style="color:rgb{_GHOST}">&#9678;</span> what the policy saw last'
         return f"{name} {low:.3g} {bar} {high:.3g} &nbsp; {lost} &nbsp; {ghost}"
 
     def show(self, frame: Frame) -> None:
@@ -133,6 +131,6 @@ class Drawn:
         """[N, 3] of the instances, 0 to 255."""
         low, high = self._span
         share = ((scene.parameters[self._colour_by] - low) / max(high - low, 1e-9)).clip(0.0, 1.0)[:, None]
-        colours = (1 - share) * LOW + share * np.array(HIGH)
-        colours[scene.lost] = LOST
+        colours = (1 - share) * _LOW + share * np.array(_HIGH)
+        colours[scene.lost] = _LOST
         return colours.round().astype(np.uint8)

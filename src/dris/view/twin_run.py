@@ -71,7 +71,7 @@ class TwinRun:
         self._twin = twin = Twin(drive(DRIVE, config))
         self._thing = _thing(start)
         twin.reset(self._thing, _throw(start), start.seed)
-        truth = TruthObserver(twin, start.noise, start.seed, config)
+        truth = TruthObserver(twin, start.condition.noise, start.seed, config)
         belief = replace(start.belief, instances=max(2, start.instances - 1))
         self._observer = with_belief(truth, belief, config, twin.kinematics, start.seed)
         driven = as_driven(config, twin)
