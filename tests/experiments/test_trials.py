@@ -127,9 +127,10 @@ def test_training_contact_is_the_training_s():
 def test_a_film_shows_the_side_and_both_cameras(tmp_path):
     pytest.importorskip("imageio")
     file = tmp_path / "film.mp4"
-    trial = film(
+    found = film(
         find_policy("still"), BALLS["foam"], Drop(0.3), 0, drive("rate-limit"), "still", file, duration_s=0.05
     )
+    trial = found.trial
     video, pictures = cv2.VideoCapture(str(file)), []
     while (read := video.read())[0]:
         pictures.append(read[1])

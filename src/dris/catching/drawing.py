@@ -141,14 +141,14 @@ def _add_wire_ball(scene: mujoco.MjvScene, centre: np.ndarray, radius: float) ->
     for height in (-0.75, -0.4, 0.0, 0.4, 0.75):
         width = np.sqrt(1 - height**2)
         circles.append(np.stack((width * across, width * along, np.full_like(angle, height)), axis=1))
-    colour = np.array((*GHOST, 1.0)) * (0.5, 0.5, 0.5, 1.0)  # lines take all the light
+    colour = np.array((*(0.5 * c for c in GHOST), 1.0), dtype=np.float32)  # lines take twice the light
     for circle in centre + WIRE * radius * np.array(circles):
         for start, end in pairwise(circle):
             if scene.ngeom >= scene.maxgeom:
                 return
             geom = scene.geoms[scene.ngeom]
             kind = mujoco.mjtGeom.mjGEOM_LINE
-            mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), colour.astype(np.float32))
+            mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), colour)
             mujoco.mjv_connector(geom, kind, WIRE_PX, start, end)
             scene.ngeom += 1
 

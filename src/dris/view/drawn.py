@@ -56,13 +56,15 @@ class Drawn:
         self._lost = None
 
     def legend(self) -> str:
-        """What the colours mean, as HTML."""
+        """What the colours mean, as HTML; that of a single ball means nothing."""
         low, high = self._span
+        ghost = f'<span style="color:rgb{_GHOST}">&#9678;</span> what the policy saw last'
+        if self._count == 1:
+            return ghost
         ramp = f"linear-gradient(90deg, rgb{_LOW}, rgb{_HIGH})"
         bar = f'<span style="display:inline-block;width:7em;height:.8em;background:{ramp}"></span>'
         name = html.escape(self._colour_by.replace("_", " "))
         lost = f'<span style="color:rgb{_LOST}">&#9679;</span> lost'
-        ghost = f'<span style="color:rgb{_GHOST}">&#9678;</span> what the policy saw last'
         return f"{name} {low:.3g} {bar} {high:.3g} &nbsp; {lost} &nbsp; {ghost}"
 
     def show(self, frame: Frame) -> None:
@@ -76,6 +78,8 @@ class Drawn:
         if self._lost is None or len(points) != len(self._lost) or (scene.lost != self._lost).any():
             colours, self._lost = self._colours(scene), scene.lost.copy()
         if len(points) != self._count:
+            if self._count > 0:  # a belief has begun: its range is another
+                self.colour(scene, self._colour_by)
             self._build_set(scene, self._colours(scene))
         else:
             self._first.position = points[0]

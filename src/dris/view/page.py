@@ -156,8 +156,7 @@ class Page:
             self._follow_policy()
         elif name == "colour_by":
             self._drawn.colour(self._session.frame.scene, value)
-            self._drawn.show(self._session.frame)
-            self._legend.content = boxed(self._drawn.legend())
+            self._show()
         elif name.startswith("start/"):
             self._widgets["start"].value = "own"
             self._session.change("start", "own")
@@ -253,12 +252,13 @@ class Page:
         """A new attempt is there."""
         session = self._session
         self._drawn.begin(session.stage, session.frame.scene, session.settings.colour_by)
-        self._legend.content = boxed(self._drawn.legend())
         self._show(force=True)
 
     def _show(self, force: bool = False) -> None:
         with self._server.atomic():
             self._drawn.show(self._session.frame)
+        if (legend := boxed(self._drawn.legend())) != self._legend.content:
+            self._legend.content = legend
         if self._follow:
             for client in self._server.get_clients().values():
                 client.camera.look_at = self._session.frame.scene.points[0]

@@ -224,9 +224,8 @@ class Session:
             physics = dict(self.physics)
         elif settings.physics in self.things:
             physics = dict(self.things[settings.physics])
-        condition = Condition(
-            noise=settings.noise, noise_correlation=settings.noise_correlation, delay_s=1e-3 * settings.delay_ms
-        )
+        noise, lasts = settings.noise, settings.noise_correlation
+        condition = Condition(noise=noise, noise_correlation=lasts, delay_s=1e-3 * settings.delay_ms)
         start = Start(
             settings.instances, self._seed + self._number, condition, self._belief(policy),
             dict(self.chosen) if settings.start == OWN and self.chosen else None, physics,

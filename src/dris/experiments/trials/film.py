@@ -1,14 +1,19 @@
-"""Films of trials: the laboratory from the side, and what both cameras and the tracker see."""
+"""Films of trials: the laboratory from the side, and what both cameras and the tracker see.
+
+Beside its film a trial keeps frames, from which a replay can be made (`dris.view.replay`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 
+from dris.catching.control import BallEstimate
+from dris.core.stage import Frame, Stage
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
@@ -16,6 +21,7 @@ from dris.lab.cameras import CAMERAS, CameraConfig
 from dris.lab.launch import Launch
 from dris.lab.objects import CatchObject
 from dris.lab.observer import LabObserver
+from dris.lab.shown import Shown
 from dris.lab.trial import Trial, run_trial
 from dris.lab.twin import Twin, TwinConfig
 
@@ -27,8 +33,23 @@ FPS = 25
 """...shown for 40 ms: four times slower than it was."""
 SLOW_S, LATE_TICKS = 2.5, 100
 """After these seconds the film shows a picture every 100 ms: two and a half times faster than it was."""
+REPLAY_TICKS = 20
+"""A replay has a frame every 20 ms."""
 FOUND, TRACKED = (60, 220, 60), (60, 60, 255)
 """Colours (BGR): what the detector found, where the tracker has the ball."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filmed:
+    """A trial that was filmed."""
+
+    video: Path
+    title: str
+    """With what became of it."""
+    trial: Trial
+    stage: Stage
+    frames: list[Frame]
+    """For a replay."""
 
 
 def film(
@@ -40,7 +61,7 @@ def film(
     title: str,
     file: Path,
     duration_s: float = 10.0,
-) -> Trial:
+) -> Filmed:
     """Run a trial through the cameras, with whole frames, and write a video of it.
 
     Raises:
@@ -53,20 +74,30 @@ def film(
     twin.reset(thing, launch, seed)
     observer = CameraObserver(twin, thing, CameraObserverConfig(window_half_px=None), seed)
     pictures: list[np.ndarray] = []
+    shown = Shown(twin)
+    frames, seen = [shown.frame(observer, None)], None
 
-    def watch(twin: Twin, seen: LabObserver) -> None:
+    def see(ball: BallEstimate | None) -> None:
+        nonlocal seen
+        seen = ball
+
+    def watch(twin: Twin, eyes: LabObserver) -> None:
+        shown.tick()
         if twin.ticks % (FRAME_TICKS if twin.time_s <= SLOW_S else LATE_TICKS) == 0:
             pictures.append(_picture(twin, observer, title))
+        if twin.ticks % REPLAY_TICKS == 0:
+            frames.append(shown.frame(eyes, seen))
 
-    trial = run_trial(policy, thing, launch, seed, twin, observer, duration_s, watch)
+    trial = run_trial(policy, thing, launch, seed, twin, observer, duration_s, watch, on_step=see)
     verdict = f"on the plate after {duration_s:.0f} s" if trial.caught else "lost"
-    pictures += [_caption(pictures[-1], f"{title}: {verdict}")] * FPS
+    title = f"{title}: {verdict}"
+    pictures += [_caption(pictures[-1], title)] * FPS
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}")
     imageio.mimwrite(unfinished, [p[..., ::-1] for p in pictures], fps=FPS, macro_block_size=1, quality=5)  # type: ignore[arg-type]
     unfinished.replace(file)
     twin.close()
-    return trial
+    return Filmed(file, title, trial, shown.stage, frames)
 
 
 def _picture(twin: Twin, observer: CameraObserver, title: str) -> np.ndarray:
