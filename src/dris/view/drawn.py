@@ -58,14 +58,13 @@ class Drawn:
     def legend(self) -> str:
         """What the colours mean, as HTML; that of a single ball means nothing."""
         low, high = self._span
-        ghost = f'<span style="color:rgb{_GHOST}">&#9678;</span> what the policy saw last'
+        ghost = _marked(_GHOST, "&#9678;", "what the policy saw last")
         if self._count == 1:
             return ghost
         ramp = f"linear-gradient(90deg, rgb{_LOW}, rgb{_HIGH})"
         bar = f'<span style="display:inline-block;width:7em;height:.8em;background:{ramp}"></span>'
         name = html.escape(self._colour_by.replace("_", " "))
-        lost = f'<span style="color:rgb{_LOST}">&#9679;</span> lost'
-        return f"{name} {low:.3g} {bar} {high:.3g} &nbsp; {lost} &nbsp; {ghost}"
+        return f"{name} {low:.3g} {bar} {high:.3g} &ensp;{_marked(_LOST, '&#9679;', 'lost')} &ensp;{ghost}"
 
     def show(self, frame: Frame) -> None:
         """Draw a frame."""
@@ -138,3 +137,8 @@ class Drawn:
         colours = (1 - share) * _LOW + share * np.array(_HIGH)
         colours[scene.lost] = _LOST
         return colours.round().astype(np.uint8)
+
+
+def _marked(colour: tuple[int, ...], mark: str, words: str) -> str:
+    """A coloured mark and what it means, on one line."""
+    return f'<span style="white-space:nowrap"><span style="color:rgb{colour}">{mark}</span> {words}</span>'

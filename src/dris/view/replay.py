@@ -86,7 +86,7 @@ def save_frames(stage: Stage, frames: Sequence[Frame], title: str, file: Path, c
     file.parent.mkdir(parents=True, exist_ok=True)
     pace = f"{SLOWER} times slower than life"
     if shown[-1].time_s > SLOW_S:
-        pace = f"the first {SLOW_S:g} s {pace}, the rest faster"
+        pace += f" up to {SLOW_S:g} s, then faster"
     write_atomically(file, _titled(page, title, pace, drawn.legend()).encode())
     return file
 
