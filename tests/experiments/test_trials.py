@@ -16,7 +16,7 @@ from dris.experiments.trials import belief_error
 from dris.experiments.trials import sight_error as measure
 from dris.experiments.trials import table as tables
 from dris.experiments.trials.config import TrialsConfig
-from dris.experiments.trials.film import film
+from dris.experiments.trials.film import SIDE, film
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
 from dris.lab.launch import Drop, Ramp
@@ -140,6 +140,10 @@ def test_a_film_shows_the_side_and_both_cameras(tmp_path):
     assert len(pictures) == pytest.approx(trial.states[-1].time_s / 0.01 + 25, abs=1.5)
     assert pictures[0].shape == (480, 800, 3)
     assert all(pictures[-1][:, part].std() > 10 for part in (slice(0, 480), slice(480, 800)))
+    assert pictures[-1][40:100, 20:460].mean() > 200  # light walls
+    (column, row), last = SIDE.project(found.frames[-1].ghost)[0].round().astype(int), pictures[-1]
+    around = last[row - 18 : row + 19, column - 18 : column + 19].astype(int)
+    assert (around[..., 0] - around[..., 2] > 80).sum() > 40  # a blue ring where the policy saw the ball
     # For a replay, every 20 ms: 7.2 g of foam, 3 % of it borne by the air, fall by 0.1885 m in 0.2 s (0.196 m
     # in a vacuum; integrated by hand with its drag coefficient of 0.5), and are seen once the robot begins.
     times = [frame.time_s for frame in found.frames]
