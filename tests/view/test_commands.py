@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +18,9 @@ import pytest
 from dris.cli.main import main
 from dris.core import validation
 from dris.evaluation.registry import find_policy
+from dris.view.page import Page
 from dris.view.run import Start
-from dris.view.serve import check_address, close_server, open_server
+from dris.view.serve import check_address, close_server, open_server, session_of
 from dris.view.twin_run import KEPT_S, THINGS, TwinRun
 
 ROOT = Path(__file__).parents[2]
@@ -98,6 +100,18 @@ def test_a_server_shares_nothing_and_stops_wholly(free_port, capfd):
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind(("127.0.0.1", free_port))
     assert capfd.readouterr().out == ""
+
+
+def test_a_throw_lets_the_one_before_go(free_port):
+    """Each holds a world of its own: kept until Python looks for cycles, they would add up."""
+    server, session = open_server("127.0.0.1", free_port, "test"), session_of("still")
+    try:
+        page = Page(server, session)
+        before = weakref.ref(session._run)
+        page._throw()
+        assert before() is None and session.begun == 2
+    finally:
+        close_server(server)
 
 
 def test_the_page_is_served_on_loopback_alone_until_interrupted(free_port):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import html
 import math
 import queue
@@ -261,7 +262,8 @@ class Page:
             self._tell()
 
     def _begin(self) -> None:
-        """A new attempt is there."""
+        """A new attempt is there; the last one, which holds megabytes and refers to itself, is let go."""
+        gc.collect()
         session = self._session
         self._drawn.begin(session.stage, session.frame.scene, session.settings.colour_by)
         self._show(force=True)
