@@ -210,10 +210,10 @@ def test_play_writes_a_video_and_a_picture(tmp_path):
     out = dris("play", "still", "--instances", 5, "--seed", 1, "--out", tmp_path)
     assert "% of the set, mean reward" in out.stdout
     picture = imageio.imread(tmp_path / "still-n5-1.png")
-    assert picture.shape == (720, 1440, 3) and picture.std() > 20
+    assert picture.shape == (720, 1920, 3) and picture.std() > 20
     orange = (picture[..., 0] > 200) & (picture[..., 1].astype(int) - picture[..., 2] > 60)
     assert orange.sum() > 200  # balls are to be seen
-    first, last = picture[:360, :480].astype(int), picture[360:, 960:].astype(int)
+    first, last = picture[:360, :640].astype(int), picture[360:, 1280:].astype(int)
     assert np.abs(first - last).mean() > 0.2  # something happens
     frames, seconds = count_frames_and_secs(str(tmp_path / "still-n5-1.mp4"))
     assert frames == 126 and seconds == pytest.approx(126 / 25, abs=0.05)  # the last one for a second

@@ -1,12 +1,14 @@
 """What every page has: a picture first, tables that can be sorted, two colour schemes, nothing from elsewhere."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from test_report import make_run
 
 from dris.report.run_page import report_run
+from dris.report.trials_page import report_trials
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "results").glob("*/index.html"))
@@ -40,6 +42,19 @@ def test_a_run_s_page_shows_its_film_and_links_its_replay(tmp_path):
     assert text.count('href="mine-n60-3.html"') == 2 and "succeeds on 80% of 100 single objects" in text
     report_run(run, run)
     assert 'href="index.html"' not in report_run(run, run).read_text()  # it is no replay
+
+
+def test_the_page_of_trials_links_a_replay_beside_its_film(tmp_path):
+    folder, out = tmp_path / "trials", tmp_path / "page"
+    folder.mkdir()
+    shutil.copy(ROOT / "results" / "trials" / "ramps.json", folder)
+    for name in ("ramps-dris-200-caught.mp4", "ramps-dris-200-caught.html", "ramps-dris-200-lost.mp4"):
+        (folder / name).write_bytes(name.encode())
+    text = report_trials(folder, out).read_text()
+    films = re.findall(r"<figure><video.*?</figure>", text)
+    assert len(films) == 2 and 'src="ramps-dris-200-caught.mp4"' in films[0]
+    assert 'href="ramps-dris-200-caught.html"' in films[0] and "href" not in films[1]
+    assert (out / "ramps-dris-200-caught.html").read_bytes() == b"ramps-dris-200-caught.html"
 
 
 def test_a_click_sorts_a_table_by_its_numbers(tmp_path, browser):

@@ -15,6 +15,7 @@ ARM = """
       <joint type="hinge" axis="0 1 0"/>
       <geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.05"/>
       <geom type="sphere" size="0.1" rgba="0 0 0 0"/>
+      <geom type="sphere" size="0.3" group="3"/>
       <body name="lower" pos="0 0 -0.5">
         <joint type="hinge" axis="0 1 0"/>
         <geom type="box" size="0.1 0.2 0.3" pos="0 0 -0.3" rgba="1 0 0 1"/>

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +18,9 @@ import pytest
 from dris.cli.main import main
 from dris.core import validation
 from dris.evaluation.registry import find_policy
+from dris.view.page import Page
 from dris.view.run import Start
-from dris.view.serve import check_address, close_server, open_server
+from dris.view.serve import check_address, close_server, open_server, session_of
 from dris.view.twin_run import KEPT_S, THINGS, TwinRun
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +49,11 @@ def refused(out, *words):
 
 def test_bad_input_is_one_line_with_a_way_out(here, tmp_path, free_port):
     refused(here("view", "nobody"), "'nobody' is neither a known name", "dris-200")
+    for name, words in (
+        ("fog", "unknown condition 'fog'; known: clean, noise-<x>"),
+        ("worst-case", "name one"),
+    ):
+        refused(here("play", "still", "--condition", name, "--out", tmp_path), words)
     refused(here("view", "still", "--port", 80), "--port must lie in [1024, 65535], got 80")
     refused(here("view", "still", "--host", "everywhere"), "--host must be an IPv4 address", "127.0.0.1")
     file = tmp_path / "plain.py"
@@ -73,6 +80,9 @@ def test_a_missing_extra_is_named(here, monkeypatch, tmp_path):
     )
     refused(here("view", "still"), "pip install 'dris[view]'")
     refused(here("play", "still", "--html", "--out", tmp_path), "pip install 'dris[view]'")
+    out = here("trials", "--policies", "still", "--films", "--out", tmp_path / "trials")
+    refused(out, "pip install 'dris[view]'")
+    assert not (tmp_path / "trials").exists()  # before any trial
 
 
 def test_other_machines_are_let_in_only_with_a_warning(free_port):
@@ -90,6 +100,18 @@ def test_a_server_shares_nothing_and_stops_wholly(free_port, capfd):
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind(("127.0.0.1", free_port))
     assert capfd.readouterr().out == ""
+
+
+def test_a_throw_lets_the_one_before_go(free_port):
+    """Each holds a world of its own: kept until Python looks for cycles, they would add up."""
+    server, session = open_server("127.0.0.1", free_port, "test"), session_of("still")
+    try:
+        page = Page(server, session)
+        before = weakref.ref(session._run)
+        page._throw()
+        assert before() is None and session.begun == 2
+    finally:
+        close_server(server)
 
 
 def test_the_page_is_served_on_loopback_alone_until_interrupted(free_port):
@@ -115,13 +137,25 @@ def test_the_page_is_served_on_loopback_alone_until_interrupted(free_port):
 
 
 def test_a_replay_is_one_small_file_that_asks_for_nothing(here, tmp_path, browser):
-    out = here("play", "veltrack", "--html", "--instances", 60, "--seed", 4, "--out", tmp_path / "replays")
+    out = here(
+        "play",
+        "veltrack",
+        "--html",
+        "--instances",
+        60,
+        "--seed",
+        4,
+        "--condition",
+        "noise-2",
+        "--out",
+        tmp_path / "replays",
+    )
     assert out.returncode == 0 and "replay   " in out.stdout, out.stderr
     (file,) = (tmp_path / "replays").iterdir()
-    assert file.name == "veltrack-n60-4.html" and file.stat().st_size <= 1.5e6
+    assert file.name == "veltrack-noise-2-n60-4.html" and file.stat().st_size <= 1.5e6
     page = browser.new_page()
     page.goto(file.as_uri())
-    page.get_by_text("veltrack, N = 60, seed 4").wait_for()
+    page.get_by_text("veltrack, noise-2, N = 60, seed 4").wait_for()
     page.get_by_text("restitution 0.3").wait_for()  # the legend: 0.30 to 0.45 of ball and plate
     page.locator("canvas").first.wait_for()
     page.wait_for_timeout(1000)

@@ -79,7 +79,12 @@ def test_a_person_moves_every_control_throws_and_reads_the_outcome(browser, serv
         assert box.is_checked()
         box.click()
     until(lambda: session.settings.again, False)
-    for name in ("Close-up", "Whole", "Reset"):
+    away = session.offered.sketch(session.chosen | {"distance": 1.25, "direction": -45.0})[0]
+    asked._asked.put(lambda: asked._drag(away))  # as a drag of the hand ends
+    until(lambda: session.chosen["distance"], pytest.approx(1.25))
+    for label, number in (("Distance [m]", "1.25"), ("Direction [deg]", "-45")):
+        until(lambda label=label: row(page, label).last.input_value(), number)
+    for name in ("Thrower", "Close-up", "Whole", "Reset"):
         page.get_by_role("button", name=name, exact=True).click()
     until(lambda: session.throws, 0)
 

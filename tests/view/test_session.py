@@ -12,6 +12,7 @@ from fakes import LineTask
 
 from dris.catching.stage import chosen_throw, flight_time, spin_vector
 from dris.catching.task import CatchingTask
+from dris.core.conditions import Condition
 from dris.core.env import Env, EnvConfig
 from dris.core.rollout import rollout
 from dris.core.task import NoConfig
@@ -76,7 +77,7 @@ def test_topspin_turns_as_a_ball_rolls():
 def test_watching_does_not_change_what_happens():
     """The same bits as a plain rollout, whatever is looked at in between."""
     policy = find_policy("veltrack")
-    run = TrainingRun(policy, Start(instances=7, seed=11, noise=1.0), frame_s=0.01)
+    run = TrainingRun(policy, Start(7, 11, Condition(noise=1.0)), frame_s=0.01)
     frames = []
     while run.outcome is None:
         frames += run.advance()
@@ -96,7 +97,7 @@ def test_the_ghost_is_where_the_policy_sees_the_ball():
     """At 4 sigma of 1 cm the seen place is off by centimetres, without noise not at all."""
     off = {}
     for noise in (0.0, 4.0):
-        run = TrainingRun(find_policy("still"), Start(instances=3, seed=2, noise=noise), frame_s=0.05)
+        run = TrainingRun(find_policy("still"), Start(3, 2, Condition(noise=noise)), frame_s=0.05)
         first = run.advance()[-1]
         off[noise] = np.linalg.norm(first.ghost - first.scene.points[0])
     assert off[0.0] < 1e-6 and 0.005 < off[4.0] < 0.25
@@ -104,7 +105,7 @@ def test_the_ghost_is_where_the_policy_sees_the_ball():
 
 def test_a_belief_is_shown_with_its_mean_as_what_is_seen():
     policy = find_policy("belief-robot")
-    run = TrainingRun(policy, Start(instances=21, seed=2, noise=2.0, belief=policy.belief), frame_s=0.05)
+    run = TrainingRun(policy, Start(21, 2, Condition(noise=2.0), policy.belief), frame_s=0.05)
     first = run.advance()[-1]
     assert len(first.scene.points) == 21  # the real one and 20
     assert first.ghost == pytest.approx(first.scene.points[1:].mean(axis=0), abs=1e-5)

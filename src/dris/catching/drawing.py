@@ -5,6 +5,8 @@ Needs a way to render without a screen: MUJOCO_GL=egl or osmesa.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import mujoco
@@ -12,14 +14,19 @@ import numpy as np
 
 from dris.catching.robot_model import robot_spec
 from dris.catching.settings import PRESETS
-from dris.core.stage import Scene
+from dris.core.stage import GHOST, HIGH, LOST, LOW, Scene
 
-SIZE = (960, 720)
+SIZE, CLOSE_SIZE = (800, 720), (480, 720)
+"""Width and height of the whole robot's picture, and of the close-up to the right of it [px]."""
+EDGE_PX = 2
+"""Width of the line between them."""
 MOUNT_SIZE = (600, 500)
-DULL, BOUNCY, LOST = (1.0, 0.80, 0.10), (0.80, 0.05, 0.20), (0.55, 0.55, 0.60)
-"""Colours of balls: of the lowest and the highest restitution of a set, and of those below the plate."""
 BALL = (1.0, 0.45, 0.05)
 """Colour of a ball that stands for any."""
+WIRE, WIRE_PX = 1.06, 1.5
+"""The wire ball's radius over the ball's, and the width of its lines [px]."""
+INK = (30, 30, 30)
+"""Of text."""
 
 
 class Drawing:
@@ -28,21 +35,32 @@ class Drawing:
     def __init__(self, mount: str):
         self._model = _scene(mount)
         self._data = mujoco.MjData(self._model)
-        self._renderer = mujoco.Renderer(self._model, height=SIZE[1], width=SIZE[0])
-        self._camera = mujoco.MjvCamera()
+        self._whole, self._near = (
+            mujoco.Renderer(self._model, height=height, width=width) for width, height in (SIZE, CLOSE_SIZE)
+        )
+        self._camera, self._close = mujoco.MjvCamera(), mujoco.MjvCamera()
         self._camera.lookat[:] = (0.42, 0.0, 0.70)
         self._camera.distance, self._camera.azimuth, self._camera.elevation = 1.08, 122.0, -12.0
+        self._close.distance, self._close.azimuth, self._close.elevation = 0.66, 122.0, -14.0
 
-    def picture(self, q: np.ndarray, scene: Scene) -> np.ndarray:
-        """[height, width, 3] of joints [M] and the balls of a set; lost ones are grey."""
+    def picture(self, q: np.ndarray, scene: Scene, ghost: np.ndarray | None = None) -> np.ndarray:
+        """[height, width, 3] of joints [M] and the balls of a set, with a close-up of the plate.
+
+        Lost balls are grey, the first is solid, a wire ball shows where the policy sees it [3].
+        """
         self._data.qpos[:] = q
         mujoco.mj_forward(self._model, self._data)
-        self._renderer.update_scene(self._data, self._camera)
-        colours = _colours(scene.parameters["restitution"])
-        for k, centre in enumerate(scene.points):
-            colour = np.append(LOST, colours[k, 3]) if scene.lost[k] else colours[k]
-            _add_ball(self._renderer.scene, centre, scene.radii[k], colour)
-        return legend(self._renderer.render(), scene.parameters["restitution"])
+        self._close.lookat[:] = self._data.site("plate").xpos + (0.0, 0.0, 0.13)
+        pictures = []
+        for renderer, camera in ((self._whole, self._camera), (self._near, self._close)):
+            renderer.update_scene(self._data, camera)
+            _add_set(renderer.scene, scene)
+            if ghost is not None:
+                _add_wire_ball(renderer.scene, ghost, scene.radii[0])
+            pictures.append(renderer.render())
+        picture = np.concatenate(pictures, axis=1)
+        picture[:, SIZE[0] : SIZE[0] + EDGE_PX] = 160
+        return legend(picture, scene.parameters["restitution"], ghost is not None)
 
 
 def draw_mounts(file: Path) -> None:
@@ -69,12 +87,14 @@ def draw_mounts(file: Path) -> None:
     Image.fromarray(np.concatenate(tiles, axis=1)).save(file, optimize=True)
 
 
-def _colours(restitution: np.ndarray) -> np.ndarray:
-    """Red, green, blue and opacity [N, 4] by restitution; balls of a set can be seen through each other."""
+def _add_set(drawn: mujoco.MjvScene, scene: Scene) -> None:
+    """Add a set's balls, coloured by restitution; all but the first can be seen through."""
+    restitution = scene.parameters["restitution"]
     low, high = restitution.min(), restitution.max()
-    share = ((restitution - low) / max(high - low, 1e-9))[:, None]
-    opacity = np.full_like(share, 1.0 if len(share) == 1 else 0.4)
-    return np.concatenate(((1 - share) * DULL + share * np.array(BOUNCY), opacity), axis=1)
+    for k, centre in enumerate(scene.points):
+        share = (restitution[k] - low) / max(high - low, 1e-9)
+        colour = LOST if scene.lost[k] else (1 - share) * np.array(LOW) + share * np.array(HIGH)
+        _add_ball(drawn, centre, scene.radii[k], np.append(colour, 0.4 if k else 1.0))
 
 
 def _scene(mount: str) -> mujoco.MjModel:
@@ -110,6 +130,29 @@ def _add_ball(scene: mujoco.MjvScene, centre: np.ndarray, radius: float, colour:
     scene.ngeom += 1
 
 
+def _add_wire_ball(scene: mujoco.MjvScene, centre: np.ndarray, radius: float) -> None:
+    """Circles of latitude and longitude, a little outside a ball."""
+    angle = np.linspace(0.0, 2 * np.pi, 25)
+    across, along = np.cos(angle), np.sin(angle)
+    circles = [
+        np.stack((np.cos(turn) * across, np.sin(turn) * across, along), axis=1)
+        for turn in np.linspace(0.0, np.pi, 6, endpoint=False)
+    ]
+    for height in (-0.75, -0.4, 0.0, 0.4, 0.75):
+        width = np.sqrt(1 - height**2)
+        circles.append(np.stack((width * across, width * along, np.full_like(angle, height)), axis=1))
+    colour = np.array((*(0.5 * c for c in GHOST), 1.0), dtype=np.float32)  # lines take twice the light
+    for circle in centre + WIRE * radius * np.array(circles):
+        for start, end in pairwise(circle):
+            if scene.ngeom >= scene.maxgeom:
+                return
+            geom = scene.geoms[scene.ngeom]
+            kind = mujoco.mjtGeom.mjGEOM_LINE
+            mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), colour)
+            mujoco.mjv_connector(geom, kind, WIRE_PX, start, end)
+            scene.ngeom += 1
+
+
 def caption(picture: np.ndarray, text: str) -> np.ndarray:
     """A picture with a line of text on white at its top."""
     from PIL import Image, ImageDraw, ImageFont
@@ -117,27 +160,35 @@ def caption(picture: np.ndarray, text: str) -> np.ndarray:
     image = Image.fromarray(picture)
     pen = ImageDraw.Draw(image)
     pen.rectangle((0, 0, image.width, 40), fill=(255, 255, 255))
-    pen.text((14, 8), text, fill=(30, 30, 30), font=ImageFont.load_default(size=20))
+    pen.text((14, 8), text, fill=INK, font=ImageFont.load_default(size=20))
     return np.asarray(image)
 
 
-def legend(picture: np.ndarray, restitution: np.ndarray) -> np.ndarray:
-    """A picture with what a set's colours mean in its lower left corner; a single ball's mean nothing."""
+def legend(picture: np.ndarray, restitution: np.ndarray, seen: bool) -> np.ndarray:
+    """A picture with what its colours mean in its lower left corner; a single ball's means nothing."""
     from PIL import Image, ImageDraw, ImageFont
 
-    if len(restitution) == 1:
-        return picture
     image = Image.fromarray(picture)
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(size=20)
-    left, top, width, height = 190, image.height - 40, 160, 22
-    for k in range(width):
-        share = k / (width - 1)
-        colour = tuple(round(255 * ((1 - share) * a + share * b)) for a, b in zip(DULL, BOUNCY, strict=True))
-        pen.line((left + k, top, left + k, top + height), fill=colour)
-    low, high = float(restitution.min()), float(restitution.max())
-    pen.text((14, top - 1), f"restitution {low:.2f}", fill=(30, 30, 30), font=font)
-    pen.text((left + width + 10, top - 1), f"{high:.2f}", fill=(30, 30, 30), font=font)
-    at = left + width + 80
-    pen.ellipse((at, top + 2, at + 18, top + 20), fill=tuple(round(255 * c) for c in LOST))
-    pen.text((at + 26, top - 1), "lost", fill=(30, 30, 30), font=font)
+    top = image.height - 40
+    if len(restitution) > 1:
+        left, width, height = 190, 160, 22
+        for k in range(width):
+            share = k / (width - 1)
+            colour = _bytes((1 - share) * np.array(LOW) + share * np.array(HIGH))
+            pen.line((left + k, top, left + k, top + height), fill=colour)
+        low, high = float(restitution.min()), float(restitution.max())
+        pen.text((14, top - 1), f"restitution {low:.2f}", fill=INK, font=font)
+        pen.text((left + width + 10, top - 1), f"{high:.2f}", fill=INK, font=font)
+        at = left + width + 80
+        pen.ellipse((at, top + 2, at + 18, top + 20), fill=_bytes(LOST))
+        pen.text((at + 26, top - 1), "lost", fill=INK, font=font)
+        top -= 34
+    if seen:
+        pen.ellipse((14, top + 2, 32, top + 20), outline=_bytes(GHOST), width=3)
+        pen.text((40, top - 1), "what the policy saw last of the solid ball", fill=INK, font=font)
     return np.asarray(image)
+
+
+def _bytes(colour: Iterable[float]) -> tuple[int, ...]:
+    return tuple(round(255 * float(c)) for c in colour)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import numpy as np
 
 from dris.catching.frames import plate_normal
@@ -15,7 +16,7 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.success import normal_tangential
 from dris.core.constants import GRAVITY
 from dris.core.stage import Control, Scene
-from dris.sim.mjcf_stage import MjcfStage
+from dris.sim.mjcf_stage import MjcfStage, shapes_of
 
 if TYPE_CHECKING:
     from dris.catching.drawing import Drawing
@@ -69,8 +70,16 @@ class RobotStage(MjcfStage):
     camera = ((1.45, -1.15, 1.05), (0.35, 0.0, 0.55))
     close_up = ((0.95, -0.50, 0.85), (0.45, 0.0, 0.55))
 
-    def __init__(self, mount: str):
+    def __init__(self, mount: str, surroundings: mujoco.MjModel | None = None):
+        """Of a robot.
+
+        Args:
+            mount: How its hand holds the plate.
+            surroundings: Model whose fixed shapes stand around it, such as a ramp.
+        """
         super().__init__(robot_model(mount), lambda which: None)
+        if surroundings is not None:
+            self.shapes += tuple(shape for shape in shapes_of(surroundings) if shape.body == 0)
         self.camera, self.close_up = RobotStage.camera, RobotStage.close_up
 
     def seen(
@@ -115,12 +124,12 @@ class CatchingStage(RobotStage):
         self.poses(task.config.home)
         self._home = self._data.site("plate").xpos.copy()
 
-    def picture(self, which: int) -> np.ndarray:
-        """One set from a fixed place [height, width, 3]."""
+    def picture(self, which: int, ghost: np.ndarray | None = None) -> np.ndarray:
+        """One set from a fixed place [height, width, 3], and where the policy sees its first ball [3]."""
         from dris.catching.drawing import Drawing
 
         self._drawing = self._drawing or Drawing(self._task.config.mount)
-        return self._drawing.picture(self._task.world.q[which].numpy(), self.scene(which))
+        return self._drawing.picture(self._task.world.q[which].numpy(), self.scene(which), ghost)
 
     def scene(self, which: int) -> Scene:
         """The robot and the balls of one set."""

@@ -222,9 +222,9 @@ class CatchingTask(Task):
         down, up = self._limits.position_error_bounds(q, config.joint_speed, *self._gains)
         return slow_down(joints, q, config.reference_lead * torch.where(joints > q, up, down))
 
-    def draw(self, which: int) -> np.ndarray:
-        """The robot and the balls of one set; lost balls are grey."""
-        return self.stage().picture(which)
+    def draw(self, which: int, ghost: np.ndarray | None = None) -> np.ndarray:
+        """The robot and the balls of one set; lost balls are grey, what the policy sees is a wire ball."""
+        return self.stage().picture(which, ghost)
 
     def stage(self) -> CatchingStage:
         """The robot and the balls in 3-D, and throws to choose."""

@@ -146,12 +146,16 @@ def trials(
         out: Folder of the results.
         name: Of the file; by default the kind of trials.
         workers: Trials at a time on this machine.
-        films: Afterwards, also film a catch and a loss of every policy.
+        films: Afterwards, also film a catch and a loss of every policy, and write replays of them, which open
+            in a browser and can be turned and stopped.
     """
     validation.check_at_least_one(workers=workers)
     if films and config.sight != "cameras":
         raise ValueError("--films show what cameras see: leave them out, or take --sight cameras")
     validation.check_extra("cv2", "eyes")
+    if films:  # before hours of trials
+        validation.check_extra("imageio", "video")
+        validation.check_extra("viser", "view")
     draw_without_screen()
     from dris.experiments.trials.table import film_table, run_table
 
@@ -165,8 +169,12 @@ def trials(
         slow = f"{total['within_speed']} of them with no joint beyond its speed limit"
         slow += f", {total['within_limits']} with no torque or torque rate beyond FCI's either"
         print(f"{policy:<28} {total['caught']} of {total['trials']} caught, {rate}; {slow}")
-    for video in film_table(file) if films else ():
-        print(f"film     {video}", flush=True)
+    for found in film_table(file) if films else ():
+        from dris.view.replay import save_frames
+
+        print(f"film     {found.video}", flush=True)
+        replay = save_frames(found.stage, found.frames, found.title, found.video.with_suffix(".html"))
+        print(f"replay   {replay}", flush=True)
     return 0
 
 

@@ -241,7 +241,7 @@ def play(
     preset: str = "",
     instances: int = 50,
     seed: int = 3,
-    noise: float = 0.0,
+    condition: str = "clean",
     belief: BeliefUpdate | None = None,
     task: str | None = None,
     html: bool = False,
@@ -254,7 +254,8 @@ def play(
         preset: Variant of the task; by default the configuration that the policy was made for.
         instances: Of the set, all visible.
         seed: Which start.
-        noise: Observation noise in multiples of the task's noise scale.
+        condition: What makes it harder, as in `dris evaluate`: clean, noise-2, delay-40, ramp-1.3 and others.
+            Of a ball that is not seen where it is, what the policy sees is shown, too.
         belief: What stands between what is seen and the policy; by default what it was trained with. With
             one, the instances are the real one and the belief's.
         task: Where the policy's task is now, if not where its file says; whose baseline, too.
@@ -271,8 +272,8 @@ def play(
 
     draw_without_screen()
     from dris.belief.config import BELIEFS
-    from dris.core.env import EnvConfig
     from dris.evaluation.registry import find_policy, policy_file
+    from dris.evaluation.scores import one_condition
     from dris.learning.load import load_policy_for
     from dris.view.play import record, save
 
@@ -283,18 +284,21 @@ def play(
             load_policy_for(policy_file(policy), handle.make_task())  # refuses what it was not trained for
     believed = handle.belief if belief is None else BELIEFS[belief]
     handle = replace(handle, belief=replace(believed, instances=max(2, instances)))
-    shown = "" if believed.update == "none" else f", belief {believed.update}"
+    harder = one_condition(handle.task, condition)
+    believes, clean = believed.update != "none", condition == "clean"
     name = Path(policy).name.removesuffix(".safetensors")
-    title = f"{name}{f', preset {preset}' if preset else ''}{shown}, N = {instances}, seed {seed}"
-    parts = [name, preset, believed.update if shown else "", f"n{instances}", str(seed)]
-    file_name = "-".join(part for part in parts if part)
+    said = [name, preset and f"preset {preset}", "" if clean else condition]
+    said += [f"belief {believed.update}" if believes else "", f"N = {instances}", f"seed {seed}"]
+    title = ", ".join(part for part in said if part)
+    parts = [name, preset, "" if clean else condition, believed.update if believes else ""]
+    file_name = "-".join(part for part in (*parts, f"n{instances}", str(seed)) if part)
     if html:
         from dris.view.replay import save_replay
 
-        file, words = save_replay(handle, instances, seed, noise, title, out / f"{file_name}.html")
+        file, words = save_replay(handle, instances, seed, harder, title, out / f"{file_name}.html")
         print(f"{title}: {words}\nreplay   {file}")
         return 0
-    attempt = record(handle, EnvConfig(sets=1, instances=instances, seed=seed, noise=noise))
+    attempt = record(handle, instances, seed, harder)
     files = save(attempt, title, out, file_name)
     print(f"{title}: success {attempt.success:.0%} {attempt.what}, mean reward {attempt.reward:.2f} a step")
     for file in files:

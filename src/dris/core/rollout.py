@@ -73,12 +73,20 @@ class Outcomes:
 def single_instances(
     task: Task, condition: Condition, episodes: int, seed: int, make_env: MakeEnv = Env
 ) -> Env:
-    """Sets of one instance each under a condition; the task belongs to them from now on.
+    """Sets of one instance each under a condition: see `sets_under`."""
+    return sets_under(task, condition, episodes, 1, seed, make_env)
+
+
+def sets_under(
+    task: Task, condition: Condition, sets: int, instances: int, seed: int, make_env: MakeEnv = Env
+) -> Env:
+    """Sets under a condition; the task, or the one that the condition makes of it, belongs to them.
 
     Args:
         task: Whatever is to be done.
         condition: What makes it harder.
-        episodes: Sets.
+        sets: How many.
+        instances: Of each.
         seed: Of the episodes.
         make_env: Makes the environment.
     """
@@ -86,8 +94,8 @@ def single_instances(
         task = task.with_config(**dict(condition.task))
     shifts = {name: (low, high) for name, low, high in condition.domain}
     config = EnvConfig(
-        sets=episodes,
-        instances=1,
+        sets=sets,
+        instances=instances,
         seed=seed,
         noise=condition.noise,
         noise_correlation=condition.noise_correlation,

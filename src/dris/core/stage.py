@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["box", "sphere", "ellipsoid", "capsule", "cylinder", "mesh"]
 GREY = (0.75, 0.77, 0.80)
+LOW, HIGH, LOST, GHOST = (1.0, 0.80, 0.10), (0.80, 0.05, 0.20), (0.55, 0.55, 0.60), (0.0, 0.43, 1.0)
+"""Colours of the lowest and the highest value of a set, of what is lost, and of what the policy sees."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +68,17 @@ class Scene:
     """Told beside the picture, by name and unit ("speed [m/s]"), of the first instance; NaN: none now."""
     parameters: Mapping[str, np.ndarray] = field(default_factory=dict)
     """[N] each, what instances can be coloured by; empty: the domain's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What is shown at a moment."""
+
+    time_s: float
+    """Since the attempt began; negative: before it."""
+    scene: Scene
+    ghost: np.ndarray | None
+    """[3] where the policy sees the first instance, or the mean of its belief; None: nowhere."""
 
 
 class Stage:

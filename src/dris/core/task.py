@@ -112,8 +112,14 @@ class Task(ABC):
         """What a policy relies on beyond shapes, as plain values: by default the `policy_field`s."""
         return {f.name: getattr(self.config, f.name) for f in fields(self.config) if f.metadata.get("policy")}
 
-    def draw(self, which: int) -> np.ndarray | None:
-        """A picture [height, width, 3] (uint8) of one set as it is now; None: `dris play` plots states."""
+    def draw(self, which: int, ghost: np.ndarray | None = None) -> np.ndarray | None:
+        """A picture [height, width, 3] (uint8) of one set as it is now; None: `dris play` plots states.
+
+        Args:
+            which: Set.
+            ghost: [3] where the policy sees its first instance, if what is seen is not what is true; only a
+                task whose stage has `points_of` is told.
+        """
         return None
 
     def stage(self) -> Stage | None:

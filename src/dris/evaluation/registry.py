@@ -165,7 +165,8 @@ def _trained(name: str, task: str | None) -> PolicyHandle:
         task_config = _task_config(found, config)
         belief = from_plain(BeliefConfig, config.get("belief", {"update": "none"}), "belief")
     except ValueError as error:
-        raise CheckpointError(f"{file} asks for a task that cannot be had: {error}") from error
+        way_out = f"; leave --task out or name a policy of {task}" if task else ""
+        raise CheckpointError(f"{file} asks for a task that cannot be had: {error}{way_out}") from error
     policy = load_policy_for(file, found.build(task_config))
     return PolicyHandle(name, found, task_config, lambda task, sets: policy, belief)
 

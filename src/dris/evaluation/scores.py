@@ -31,6 +31,18 @@ def check_conditions(task: type[Task], names: tuple[str, ...]) -> None:
                 changed.domain.shifted(**{n: (low, high) for n, low, high in condition.domain})
 
 
+def one_condition(task: type[Task], name: str) -> Condition:
+    """A condition of a task by its name, for one episode.
+
+    Raises:
+        ValueError: There is none of this name, policies rely on what it changes, or it is a whole grid.
+    """
+    if name == WORST_CASE:
+        raise ValueError(f"'{WORST_CASE}' is a grid of conditions: name one, such as noise-2")
+    check_conditions(task, (name,))
+    return find_condition(name, task.conditions())
+
+
 def evaluate(
     policy: str | PolicyHandle,
     condition: str | Condition = "clean",

@@ -103,6 +103,7 @@ def run_trial(
     watch: Callable[[Twin, LabObserver], None] | None = None,
     execution_error: float = 0.0,
     until_lost: bool = True,
+    on_step: Callable[[BallEstimate | None], None] = lambda seen: None,
 ) -> Trial:
     """One trial.
 
@@ -121,6 +122,7 @@ def run_trial(
         watch: Called after every millisecond, for videos.
         execution_error: Half width of the uniform error on every reference [rad].
         until_lost: Whether a trial ends when the thing is lost.
+        on_step: Called at every control step with what the policy sees.
 
     Raises:
         ValueError: The policy was not made to catch, or the twin holds its plate another way.
@@ -135,7 +137,7 @@ def run_trial(
         )
     twin.reset(thing, launch, seed)
     eyes = with_belief(observer or TruthObserver(twin), handle.belief, config, twin.kinematics, seed)
-    record = _Record(twin, eyes)
+    record = _Record(twin, eyes, on_step)
     generator = np.random.default_rng((seed, _EXECUTION))
     loop = CatchLoop(
         twin,
@@ -222,8 +224,8 @@ def _judge_approach(twin: Twin, approach: Approach, handed_over: bool) -> Approa
 class _Record:
     """What a trial is judged by."""
 
-    def __init__(self, twin: Twin, observer: LabObserver):
-        self.twin, self.observer = twin, observer
+    def __init__(self, twin: Twin, observer: LabObserver, told: Callable[[BallEstimate | None], None]):
+        self.twin, self.observer, self._told = twin, observer, told
         self.approached: Approached | None = None
         self.settled = False
         self._errors: list[tuple[float, float]] = []
@@ -231,6 +233,7 @@ class _Record:
 
     def on_step(self, seen: BallEstimate | None) -> None:
         """Keep the truth, and how far off it is seen."""
+        self._told(seen)
         state = self.twin.state()
         self._states.append(state)
         if seen is not None:

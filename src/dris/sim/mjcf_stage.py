@@ -19,6 +19,8 @@ _KINDS: dict[int, Kind] = {
     mujoco.mjtGeom.mjGEOM_MESH: "mesh",
 }
 """Planes and height fields are not drawn: the page has its own floor."""
+LAST_SHOWN_GROUP = 2
+"""MuJoCo's own viewer shows groups 0 to 2; models keep what only collides in the others."""
 _NUMBERS = {"box": 3, "sphere": 1, "ellipsoid": 3, "capsule": 2, "cylinder": 2, "mesh": 0}
 
 
@@ -27,7 +29,8 @@ def shapes_of(model: mujoco.MjModel) -> tuple[Shape, ...]:
     found = []
     for geom in range(model.ngeom):
         kind = _KINDS.get(int(model.geom_type[geom]))
-        if kind is None or model.geom_rgba[geom, 3] == 0:
+        hidden = model.geom_rgba[geom, 3] == 0 or model.geom_group[geom] > LAST_SHOWN_GROUP
+        if kind is None or hidden:
             continue
         vertices = faces = None
         if kind == "mesh":

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dris.core.stage import Scene, Stage
+from dris.core.stage import GHOST, HIGH, LOST, LOW, Frame, Scene, Stage
 from dris.view.meshes import ball, by_body_and_colour
-from dris.view.run import Frame
 
-LOW, HIGH, LOST, GHOST = (255, 204, 26), (204, 13, 51), (140, 140, 153), (0, 110, 255)
-"""Colours of the lowest and the highest value of a set, of what is lost, and of what the policy sees."""
+_LOW, _HIGH, _LOST, _GHOST = (tuple(round(255 * c) for c in one) for one in (LOW, HIGH, LOST, GHOST))
 FIELD = math.radians(45.0)
 """Of view, from top to bottom."""
 OPACITY = 0.55
@@ -36,7 +34,7 @@ class Drawn:
         self._count = 0
         self._lost: np.ndarray | None = None
         self._ghost = scene.add_icosphere(
-            "/seen", radius=1.0, color=GHOST, wireframe=True, subdivisions=2, visible=False,
+            "/seen", radius=1.0, color=_GHOST, wireframe=True, subdivisions=2, visible=False,
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
         scene.add_grid(
@@ -58,14 +56,15 @@ class Drawn:
         self._lost = None
 
     def legend(self) -> str:
-        """What the colours mean, as HTML."""
+        """What the colours mean, as HTML; that of a single ball means nothing."""
         low, high = self._span
-        ramp = f"linear-gradient(90deg, rgb{LOW}, rgb{HIGH})"
+        ghost = _marked(_GHOST, "&#9678;", "what the policy saw last")
+        if self._count == 1:
+            return ghost
+        ramp = f"linear-gradient(90deg, rgb{_LOW}, rgb{_HIGH})"
         bar = f'<span style="display:inline-block;width:7em;height:.8em;background:{ramp}"></span>'
         name = html.escape(self._colour_by.replace("_", " "))
-        lost = f'<span style="color:rgb{LOST}">&#9679;</span> lost'
-        ghost = f'<span style="color:rgb{GHOST}">&#9678;</span> what the policy sees'
-        return f"{name} {low:.3g} {bar} {high:.3g} &nbsp; {lost} &nbsp; {ghost}"
+        return f"{name} {low:.3g} {bar} {high:.3g} &ensp;{_marked(_LOST, '&#9679;', 'lost')} &ensp;{ghost}"
 
     def show(self, frame: Frame) -> None:
         """Draw a frame."""
@@ -78,6 +77,8 @@ class Drawn:
         if self._lost is None or len(points) != len(self._lost) or (scene.lost != self._lost).any():
             colours, self._lost = self._colours(scene), scene.lost.copy()
         if len(points) != self._count:
+            if self._count > 0:  # a belief has begun: its range is another
+                self.colour(scene, self._colour_by)
             self._build_set(scene, self._colours(scene))
         else:
             self._first.position = points[0]
@@ -133,6 +134,11 @@ class Drawn:
         """[N, 3] of the instances, 0 to 255."""
         low, high = self._span
         share = ((scene.parameters[self._colour_by] - low) / max(high - low, 1e-9)).clip(0.0, 1.0)[:, None]
-        colours = (1 - share) * LOW + share * np.array(HIGH)
-        colours[scene.lost] = LOST
+        colours = (1 - share) * _LOW + share * np.array(_HIGH)
+        colours[scene.lost] = _LOST
         return colours.round().astype(np.uint8)
+
+
+def _marked(colour: tuple[int, ...], mark: str, words: str) -> str:
+    """A coloured mark and what it means, on one line."""
+    return f'<span style="white-space:nowrap"><span style="color:rgb{colour}">{mark}</span> {words}</span>'

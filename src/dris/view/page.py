@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import html
 import math
 import queue
@@ -33,6 +34,8 @@ HINTS = {
     "noise_correlation": "From one control step to the next (training world)",
     "delay_ms": "From seeing to acting (training world)",
 }
+AFAR = np.array([0.1, -1.1, 0.35])
+"""From where one sees a throw's way as a whole, in its sizes from its middle."""
 SERIES = ("#2f6fb0", "#db3236", "#3cba54", "#d9a400")
 
 
@@ -72,6 +75,8 @@ class Page:
                 lambda event: self._ask(event, lambda: setattr(self, "_follow", bool(follow.value)))
             )
             looks = {"Whole": lambda: session.stage.camera, "Close-up": lambda: session.stage.close_up}
+            if session.controls:
+                looks["Thrower"] = self._afar
             self._group("Camera", {name: partial(self._look, of) for name, of in looks.items()})
         with gui.add_folder("Throw: how"):
             if session.controls:
@@ -156,8 +161,7 @@ class Page:
             self._follow_policy()
         elif name == "colour_by":
             self._drawn.colour(self._session.frame.scene, value)
-            self._drawn.show(self._session.frame)
-            self._legend.content = boxed(self._drawn.legend())
+            self._show()
         elif name.startswith("start/"):
             self._widgets["start"].value = "own"
             self._session.change("start", "own")
@@ -192,6 +196,14 @@ class Page:
     def _look(self, camera: Callable[[], tuple[Any, Any]]) -> None:
         for client in self._server.get_clients().values():
             client.camera.position, client.camera.look_at = camera()
+
+    def _afar(self) -> tuple[Any, Any]:
+        """From where the whole way of the chosen throw is seen, with the hand that can be dragged."""
+        path = self._session.offered.sketch(self._session.chosen)
+        if path is None:
+            return self._session.stage.camera
+        middle, size = path.mean(axis=0), np.linalg.norm(np.ptp(path, axis=0))
+        return middle + size * AFAR, middle
 
     # The way that the chosen throw would take; its hand can be dragged.
 
@@ -250,15 +262,17 @@ class Page:
             self._tell()
 
     def _begin(self) -> None:
-        """A new attempt is there."""
+        """A new attempt is there; the last one, which holds megabytes and refers to itself, is let go."""
+        gc.collect()
         session = self._session
         self._drawn.begin(session.stage, session.frame.scene, session.settings.colour_by)
-        self._legend.content = boxed(self._drawn.legend())
         self._show(force=True)
 
     def _show(self, force: bool = False) -> None:
         with self._server.atomic():
             self._drawn.show(self._session.frame)
+        if (legend := boxed(self._drawn.legend())) != self._legend.content:
+            self._legend.content = legend
         if self._follow:
             for client in self._server.get_clients().values():
                 client.camera.look_at = self._session.frame.scene.points[0]

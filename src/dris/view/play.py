@@ -7,6 +7,7 @@ A task draws itself (`Task.draw`); of one that does not, the states are plotted 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import numpy as np
 import torch
 
 from dris.belief.env import belief_env
-from dris.core.env import EnvConfig, Observation
-from dris.core.rollout import rollout
+from dris.core.conditions import Condition
+from dris.core.env import Observation
+from dris.core.rollout import rollout, sets_under
 from dris.core.task import Task
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle
+from dris.view.run import ghost_of
 
 FRAMES = 100
 """Pictures of an episode."""
@@ -50,26 +53,40 @@ class Attempt:
     """Whose success it is."""
 
 
-def record(policy: PolicyHandle, config: EnvConfig) -> Attempt:
-    """Run one episode and keep what its first set looked like."""
-    task = policy.make_task()
-    env = belief_env(task, config, belief=policy.belief)
+def record(policy: PolicyHandle, instances: int, seed: int, condition: Condition) -> Attempt:
+    """Run one episode and keep what its set looked like, and, unless that is the truth, what was seen of it.
+
+    Args:
+        policy: Who acts, with its belief.
+        instances: Of the set, if there is no belief, which has its own.
+        seed: Which start.
+        condition: What makes it harder.
+    """
+    make_env = partial(belief_env, belief=policy.belief)
+    env = sets_under(policy.make_task(), condition, 1, instances, seed, make_env)
+    task = env.task
+    sees_truth = policy.belief.update == "none" and not condition.noise and not condition.dropout
+    stage = None if sees_truth else task.stage()
     frames: list[np.ndarray] = []
     frame_s = _frame_s(task)
     elapsed_s = 0.0
+    ghost: np.ndarray | None = None
 
     def watch(duration_s: float) -> None:
         nonlocal elapsed_s
         elapsed_s += duration_s
-        if elapsed_s > len(frames) * frame_s - 1e-9 and (picture := task.draw(0)) is not None:
-            frames.append(picture)
+        if elapsed_s > len(frames) * frame_s - 1e-9:
+            picture = task.draw(0) if ghost is None else task.draw(0, ghost)
+            frames.extend([] if picture is None else [picture])
 
     env.watch_every_s, env.on_advance = frame_s, watch
-    agent = policy.make_agent(task, config.sets)
+    agent = policy.make_agent(task, 1)
     rewards: list[float] = []
     states: list[np.ndarray] = []
 
     def act(observation: Observation) -> torch.Tensor:
+        nonlocal ghost
+        ghost = None if stage is None else ghost_of(env, stage, observation)
         if not states:
             states.append(task.states()[0].numpy())
             watch(0.0)

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import html
 import socket
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
+from dris.core.conditions import Condition
 from dris.core.files import write_atomically
+from dris.core.stage import Frame, Stage
 from dris.evaluation.registry import PolicyHandle
 from dris.view.drawn import FIELD, Drawn
-from dris.view.run import Frame, Outcome, Start, TrainingRun
+from dris.view.run import Outcome, Start, TrainingRun
 from dris.view.serve import LOOPBACK, close_server, open_server
 
 FRAME_S = 0.02
 """Simulated time between frames [s]."""
 SLOWER = 4
-"""Times slower than life, as the films are."""
+"""Times slower than life, as the films are,"""
+SLOW_S, LATE_FRAME_S, FASTER = 2.5, 0.1, 2.5
+"""for so long [s]; what comes later is mostly rest, with fewer frames [s], and shown faster than life."""
 STILL_S = 1.5
 """The last frame stands so long [s]."""
 
 
 def save_replay(
-    policy: PolicyHandle, instances: int, seed: int, noise: float, title: str, file: Path
+    policy: PolicyHandle, instances: int, seed: int, condition: Condition, title: str, file: Path
 ) -> tuple[Path, str]:
     """Write the replay that belongs to a film of `dris play`; the file, and what became of the attempt.
 
@@ -29,53 +35,60 @@ def save_replay(
         policy: Who acts, with its belief.
         instances: Of the set, or of the belief beside the real one.
         seed: Which start.
-        noise: Observation noise in noise scales.
+        condition: What makes it harder.
         title: Of the page.
         file: To write.
-    """
-    believes = policy.belief.update not in ("none", "kalman")
-    start = Start(instances + believes, seed, noise, belief=policy.belief)
-    content, outcome = record_replay(policy, start, title)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, content.encode())
-    return file, in_words(outcome)
-
-
-def record_replay(policy: PolicyHandle, start: Start, title: str, colour_by: str = "") -> tuple[str, Outcome]:
-    """Run one attempt in the training world; the content of a page that replays it, and its outcome.
-
-    Args:
-        policy: Who acts.
-        start: How it begins.
-        title: Of the page.
-        colour_by: Parameter that instances are coloured by; by default the domain's last.
 
     Raises:
         ValueError: The policy's task has no stage.
         ImportError: The extra `view` is not there.
     """
-    run = TrainingRun(policy, start, FRAME_S)
+    believes = policy.belief.update not in ("none", "kalman")
+    run = TrainingRun(policy, Start(instances + believes, seed, condition, policy.belief), FRAME_S)
     frames: list[Frame] = []
     while run.outcome is None:
         frames.extend(run.advance())
+    words = in_words(run.outcome)
+    return save_frames(run.stage, frames, f"{title}: {words}", file), words
+
+
+def save_frames(stage: Stage, frames: Sequence[Frame], title: str, file: Path, colour_by: str = "") -> Path:
+    """Write the replay of frames that were recorded anywhere; returns the file.
+
+    Args:
+        stage: That they are of.
+        frames: In order; of what is later than `SLOW_S` not all are shown.
+        title: Of the page.
+        file: To write.
+        colour_by: Parameter that instances are coloured by; by default the last.
+
+    Raises:
+        ImportError: The extra `view` is not there.
+    """
+    shown = _thinned(frames)
     server = open_server(LOOPBACK, _free_port(), "dris")
     try:
         drawn = Drawn(server.scene)
-        position, target = run.stage.camera
+        position, target = stage.camera
         server.initial_camera.position, server.initial_camera.look_at = position, target
         server.initial_camera.fov = FIELD
-        first = frames[0].scene
-        drawn.begin(run.stage, first, colour_by or list(first.parameters)[-1])
-        drawn.show(frames[0])
+        first = shown[0].scene
+        drawn.begin(stage, first, colour_by or list(first.parameters)[-1])
+        drawn.show(shown[0])
         recorder = server.get_scene_serializer()
-        for before, frame in zip(frames, frames[1:], strict=False):
-            recorder.insert_sleep(SLOWER * (frame.time_s - before.time_s))
+        for before, frame in pairwise(shown):
+            recorder.insert_sleep(_shown_s(frame) - _shown_s(before))
             drawn.show(frame)
         recorder.insert_sleep(STILL_S)
         page = recorder.as_html()
     finally:
         close_server(server)
-    return _titled(page, title, in_words(run.outcome), drawn.legend()), run.outcome
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pace = f"{SLOWER} times slower than life"
+    if shown[-1].time_s > SLOW_S:
+        pace += f" up to {SLOW_S:g} s, then faster"
+    write_atomically(file, _titled(page, title, pace, drawn.legend()).encode())
+    return file
 
 
 def in_words(outcome: Outcome) -> str:
@@ -85,14 +98,27 @@ def in_words(outcome: Outcome) -> str:
     return f"{round(outcome.share * outcome.instances)} of {outcome.instances} caught"
 
 
-def _titled(page: str, title: str, outcome: str, legend: str) -> str:
+def _thinned(frames: Sequence[Frame]) -> list[Frame]:
+    """All frames while the replay is slow, then one every `LATE_FRAME_S`, and the last."""
+    shown = [frames[0]]
+    for frame in frames[1:]:
+        if frame.time_s <= SLOW_S or frame.time_s - shown[-1].time_s >= LATE_FRAME_S - 1e-9:
+            shown.append(frame)
+    return shown if shown[-1] is frames[-1] else [*shown, frames[-1]]
+
+
+def _shown_s(frame: Frame) -> float:
+    """When the replay shows a frame [s], from that of time zero on."""
+    return SLOWER * min(frame.time_s, SLOW_S) + max(frame.time_s - SLOW_S, 0.0) / FASTER
+
+
+def _titled(page: str, title: str, pace: str, legend: str) -> str:
     """Viser's page with a title and a legend over it."""
     style = (
         "position:fixed;left:0;top:0;z-index:5;padding:.4em .8em;background:rgba(255,255,255,.8);"
         "color:#1c2330;font:14px/1.5 system-ui,sans-serif;pointer-events:none;max-width:100%"
     )
-    words = f"{html.escape(title)}: {outcome}; {SLOWER} times slower than life"
-    box = f'<div style="{style}"><b>{words}</b><br>{legend}</div>'
+    box = f'<div style="{style}"><b>{html.escape(title)}</b>; {pace}<br>{legend}</div>'
     begin, end = page.rindex("</body>"), page.index("</title>")
     name = page.index("<title>") + len("<title>")
     return page[:name] + html.escape(title) + page[end:begin] + box + page[begin:]

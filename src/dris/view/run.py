@@ -10,26 +10,19 @@ import numpy as np
 
 from dris.belief.config import BeliefConfig
 from dris.belief.env import BeliefEnv
+from dris.core.conditions import Condition
+from dris.core.domain import Domain
 from dris.core.env import Env, EnvConfig, Observation
-from dris.core.stage import Scene, Stage
+from dris.core.rollout import sets_under
+from dris.core.stage import Frame, Stage
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle
 
+CLEAN = Condition()
 BEFORE_FRAME_S = 0.02
 """Frames of the flight before an episode, which is drawn and not simulated [s]."""
 BEFORE_S = 1.0
 """Most of it that is asked for [s]."""
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """What is shown at a moment."""
-
-    time_s: float
-    """Since the episode began; negative: before it."""
-    scene: Scene
-    ghost: np.ndarray | None
-    """[3] where the policy sees the first instance, or the mean of its belief."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +57,8 @@ class Start:
 
     instances: int = 60
     seed: int = 0
-    noise: float = 0.0
-    noise_correlation: float = 0.0
-    delay_s: float = 0.0
+    condition: Condition = CLEAN
+    """What makes it harder to see and to act."""
     belief: BeliefConfig = field(default_factory=lambda: BeliefConfig("none"))
     chosen: Mapping[str, float] | None = None
     """Values of the stage's controls; None: the start is drawn."""
@@ -94,10 +86,10 @@ class TrainingRun:
         stage = stage_of(task)
         if start.chosen is not None and stage.controls:
             task = type(task).build(stage.configured(start.chosen))
-            stage = stage_of(task)
-        self.stage, self._start = stage, start
+        self._env, self._start = _env(task, start), start
         self.outcome: Outcome | None = None
-        self._env = _env(task, start)
+        task = self._env.task  # a condition may have made another of it
+        self.stage = stage_of(task)
         self._env.watch_every_s = max(1, int(frame_s / task.substep_s + 1e-6)) * task.substep_s
         self._env.on_advance = self._watch
         self._agent = policy.make_agent(task, 1)
@@ -139,11 +131,7 @@ class TrainingRun:
 
     def _see(self, seen: Observation) -> None:
         """Keep what the policy sees, and where that is."""
-        states = seen.states[0]
-        if isinstance(self._env, BeliefEnv) and self._env.belief.view == "set":
-            states = states.mean(dim=0, keepdim=True)
-        points = self.stage.points_of(0, states[:1])
-        self._seen, self._ghost = seen, None if points is None else points[0]
+        self._seen, self._ghost = seen, ghost_of(self._env, self.stage, seen)
 
     def _look(self) -> Frame:
         scene = self.stage.scene(0)
@@ -151,6 +139,18 @@ class TrainingRun:
             columns = zip(self._env.domain, self._env.parameters[0].numpy().T, strict=True)
             scene = replace(scene, parameters={name: values.copy() for name, values in columns})
         return Frame(self._time_s, scene, self._ghost)
+
+
+def ghost_of(env: Env, stage: Stage, seen: Observation) -> np.ndarray | None:
+    """[3] where the policy of the first set sees its first instance, or the mean of its belief.
+
+    To be asked as soon as it is seen: states may be told from a plate that moves on. None: that is not shown.
+    """
+    states = seen.states[0]
+    if isinstance(env, BeliefEnv) and env.belief.view == "set":
+        states = states.mean(dim=0, keepdim=True)
+    points = stage.points_of(0, states[:1])
+    return None if points is None else points[0]
 
 
 def stage_of(task: Task) -> Stage:
@@ -171,15 +171,13 @@ def stage_of(task: Task) -> Stage:
 
 def _env(task: Task, start: Start) -> Env:
     """One set whose first instance has the physics that were chosen, if any."""
-    config = EnvConfig(
-        sets=1, instances=start.instances, seed=start.seed, noise=start.noise,
-        noise_correlation=start.noise_correlation, delay_s=(start.delay_s, start.delay_s),
-    )  # fmt: skip
-    domain = task.domain
-    if start.physics is not None:
-        chosen = {name: (value, value) for name, value in start.physics.items() if name in domain}
-        domain = domain.shifted(**chosen)
-    if start.belief.update != "none":
-        belief = replace(start.belief, instances=max(2, start.instances - 1))
-        return BeliefEnv(task, config, domain, belief)
-    return Env(task, config, domain, belief_domain=None if start.physics is None else task.domain)
+
+    def make(task: Task, config: EnvConfig, others: Domain) -> Env:
+        chosen = {name: (v, v) for name, v in (start.physics or {}).items() if name in others}
+        domain = others.shifted(**chosen)
+        if start.belief.update != "none":
+            belief = replace(start.belief, instances=max(2, start.instances - 1))
+            return BeliefEnv(task, config, domain, belief)
+        return Env(task, config, domain, belief_domain=others if chosen else None)
+
+    return sets_under(task, start.condition, 1, start.instances, start.seed, make)

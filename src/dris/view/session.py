@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dris.belief.config import BELIEFS, BeliefConfig
-from dris.core.stage import Control, Stage
+from dris.core.conditions import Condition
+from dris.core.stage import Control, Frame, Stage
 from dris.evaluation.registry import PolicyHandle
-from dris.view.run import Frame, Outcome, Run, Start, TrainingRun, stage_of
+from dris.view.run import Outcome, Run, Start, TrainingRun, stage_of
 
 FRAME_S = 1 / 30
 """Frames are shown this often [s]."""
@@ -223,9 +224,10 @@ class Session:
             physics = dict(self.physics)
         elif settings.physics in self.things:
             physics = dict(self.things[settings.physics])
+        noise, lasts = settings.noise, settings.noise_correlation
+        condition = Condition(noise=noise, noise_correlation=lasts, delay_s=1e-3 * settings.delay_ms)
         start = Start(
-            settings.instances, self._seed + self._number, settings.noise, settings.noise_correlation,
-            1e-3 * settings.delay_ms, self._belief(policy),
+            settings.instances, self._seed + self._number, condition, self._belief(policy),
             dict(self.chosen) if settings.start == OWN and self.chosen else None, physics,
             settings.physics if settings.physics in self.things else "",
         )  # fmt: skip

@@ -12,18 +12,20 @@ from dris.catching.approach import Approach
 from dris.catching.control import BallEstimate, Controller
 from dris.catching.loop import CatchLoop
 from dris.catching.settings import DOMAIN
-from dris.catching.stage import RobotStage, flight_time, spin_vector
+from dris.catching.stage import flight_time, spin_vector
+from dris.core.stage import Frame
 from dris.evaluation.registry import PolicyHandle
-from dris.lab.belief_observer import BeliefObserver, with_belief
+from dris.lab.belief_observer import with_belief
 from dris.lab.drives import drive
 from dris.lab.launch import Scene as LaunchScene
 from dris.lab.launch import Start as LaunchStart
 from dris.lab.launch import Throw
 from dris.lab.objects import BALLS, CatchObject, training_ball
 from dris.lab.observer import TruthObserver
+from dris.lab.shown import Shown, physics_of
 from dris.lab.trial import GIVE_UP_S, as_driven, catching_config, is_lost, one_robot
 from dris.lab.twin import TICK_S, Twin
-from dris.view.run import Frame, Outcome, Start
+from dris.view.run import Outcome, Start
 
 KEPT_S = 3.0
 """A catch counts if the ball is on the plate so long after the policy took over [s]; the paper waits ten."""
@@ -31,12 +33,6 @@ PIECE_S = 0.05
 """What `advance` goes on by [s]."""
 DRIVE = "fitted-gains"
 """Inside what a real FR3 allows: see dris.lab.drives."""
-
-
-def physics_of(thing: CatchObject) -> dict[str, float]:
-    """A ball's numbers as the training's domain names them."""
-    friction = {"static_friction": thing.friction, "dynamic_friction": thing.friction}
-    return {"radius": thing.radius, **friction, "restitution": thing.restitution}
 
 
 THINGS = {name: physics_of(one) for name, one in BALLS.items()}
@@ -66,12 +62,13 @@ class TwinRun:
             ValueError: The policy was not made to catch, or its belief is none that the twin has.
         """
         config = catching_config(policy)
-        self.stage = RobotStage(config.mount)
         self.outcome: Outcome | None = None
         self._twin = twin = Twin(drive(DRIVE, config))
         self._thing = _thing(start)
         twin.reset(self._thing, _throw(start), start.seed)
-        truth = TruthObserver(twin, start.noise, start.seed, config)
+        self._shown = Shown(twin)
+        self.stage = self._shown.stage
+        truth = TruthObserver(twin, start.condition.noise, start.seed, config)
         belief = replace(start.belief, instances=max(2, start.instances - 1))
         self._observer = with_belief(truth, belief, config, twin.kinematics, start.seed)
         driven = as_driven(config, twin)
@@ -81,11 +78,10 @@ class TwinRun:
             sum(config.lead_s) / 2, on_step=self._sees,
         )  # fmt: skip
         self._every = max(1, int(frame_s / TICK_S + 1e-6))
-        self._ghost: np.ndarray | None = None
-        self._touched = False
+        self._seen: BallEstimate | None = None
 
     def _sees(self, seen: BallEstimate | None) -> None:
-        self._ghost = None if seen is None else seen.position.copy()
+        self._seen = seen
 
     def advance(self) -> list[Frame]:
         """A twentieth of a second."""
@@ -96,7 +92,7 @@ class TwinRun:
             self._loop.tick()
             self._twin.advance(1)
             self._observer.tick()
-            self._touched |= self._twin.touched
+            self._shown.tick()
             if self._twin.ticks % self._every == 0:
                 frames.append(self._look())
         self._judge()
@@ -114,24 +110,7 @@ class TwinRun:
         self.outcome = Outcome(caught, float(caught), 1)
 
     def _look(self) -> Frame:
-        state, thing = self._twin.state(), self._thing
-        balls, velocities = state.thing_position[None], state.thing_velocity[None]
-        physics = {name: np.array([value]) for name, value in physics_of(thing).items()}
-        observer = self._observer
-        if isinstance(observer, BeliefObserver) and observer.belief.time_s is not None:
-            believed, own = observer.belief.places, observer.belief.physics
-            balls = np.concatenate((balls, believed))
-            physics = {name: np.concatenate((value, own[name])) for name, value in physics.items()}
-        scene = self.stage.seen(
-            state.q,
-            balls,
-            velocities,
-            state.plate_position,
-            state.plate_rotation[:, 2],
-            physics,
-            self._touched,
-        )
-        return Frame(state.time_s, scene, self._ghost)
+        return self._shown.frame(self._observer, self._seen)
 
 
 def _thing(start: Start) -> CatchObject:

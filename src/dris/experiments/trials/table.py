@@ -22,7 +22,7 @@ from dris.core.schema import header
 from dris.core.typed import with_defaults
 from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
 from dris.experiments.trials.config import Kind, TrialsConfig
-from dris.experiments.trials.film import film
+from dris.experiments.trials.film import Filmed, film
 from dris.experiments.trials.outcome import Outcome, within_limits
 from dris.lab.camera_observer import POOR_CAMERAS, CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
@@ -199,7 +199,7 @@ def _policy(config: TrialsConfig, name: str) -> PolicyHandle:
     return handle if config.belief is None else replace(handle, belief=BELIEFS[config.belief])
 
 
-def film_table(file: Path) -> Iterator[Path]:
+def film_table(file: Path) -> Iterator[Filmed]:
     """Films beside a table's file: of every policy the first catch and the first loss that repeat on film.
 
     A film reads out whole frames and a table windows, so that a trial on the edge may end otherwise.
@@ -222,9 +222,9 @@ def film_table(file: Path) -> Iterator[Path]:
             for what, label, k in alike[:FILM_TRIES]:
                 launch, title = launches[what, label], f"{short}, {what}, {label}, trial {k}"
                 seed = config.seed + int(k)
-                trial = film(handle, thing_of(config, what), launch, seed, lab, title, video)
-                if trial.caught == caught:
-                    yield video
+                found = film(handle, thing_of(config, what), launch, seed, lab, title, video)
+                if found.trial.caught == caught:
+                    yield found
                     break
                 video.unlink()
 
