@@ -24,6 +24,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "view": viewing.view,
         "export": robot.export,
         "deploy": robot.deploy,
+        "identify-gains": robot.identify_gains,
         "report": experiments.report,
         "study": experiments.study,
         "trials": experiments.trials,

@@ -13,6 +13,7 @@ import tyro
 
 from dris.core import validation
 from dris.experiments.trials.config import Kind
+from dris.robot.excitation import ExcitationConfig
 
 if TYPE_CHECKING:
     from dris.robot.arm import Arm
@@ -99,6 +100,51 @@ def deploy(
         return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
+_EXCITATION = ExcitationConfig()
+
+
+def identify_gains(
+    policy: tyro.conf.Positional[str] = "dris-200",
+    twin: bool = False,
+    robot: str | None = None,
+    move: bool = False,
+    excitation: ExcitationConfig = _EXCITATION,
+    address: str = "127.0.0.1",
+    log: Path | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Find an arm's stiffness, damping and friction by a slow motion of every joint about home.
+
+    The paper's step of matching the controller to the simulation. Goes through session, safety filter and
+    driver, as `dris deploy` does, and says which gains to tell the controller. In the twin it also tells how
+    far what it found is from the truth. An FR3 can hurt people: its enabling device and stop are the only
+    safety function.
+
+    Args:
+        policy: Whose gains, home and mount: a folder that `dris export` made, or a policy by name.
+        twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
+        robot: Address of a real FR3. Without --move nothing is sent but questions.
+        move: Let the real arm move: home at 15 percent of half its speeds, then every joint for some seconds.
+        excitation: How far and how fast.
+        address: Loopback address of the twin's robot.
+        log: Keep the log of every tick in this file, some 30 MB.
+        json_file: Also write the result to this file.
+    """
+    validation.check_json(json_file)
+    if twin == (robot is not None):
+        raise ValueError("say which arm: --twin, or --robot ADDRESS")
+    if twin and move:
+        raise ValueError("--move is for a real arm: the twin's moves anyway")
+    from dris.cli.identification import on_robot, on_twin
+    from dris.robot.runtime import Runtime
+
+    with _exported(policy) as folder, tempfile.TemporaryDirectory(prefix="dris-identify-") as scratch:
+        runtime, kept = Runtime(folder), log or Path(scratch) / "excitation.jsonl"
+        if robot is None:
+            return on_twin(runtime, address, excitation, kept, json_file)
+        return on_robot(runtime, robot, move, excitation, kept, json_file)
+
+
 @contextlib.contextmanager
 def _exported(policy: str) -> Iterator[Path]:
     """The folder of an exported policy; one that is not yet is exported for the while."""
@@ -112,7 +158,8 @@ def _exported(policy: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _passed(runtime: Runtime, arm: Arm) -> bool:
+def passed(runtime: Runtime, arm: Arm) -> bool:
+    """Look at everything that can be known without moving, a line a check; whether all is well."""
     from dris.robot.preflight import preflight
 
     good = True
@@ -126,6 +173,7 @@ def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
     """Look at everything that can be known without moving."""
     from dris.robot.driver import DriverProcess
     from dris.robot.fr3 import Fr3, Fr3Config
+    from dris.robot.payload import payload_of
 
     config = runtime.contract.catching()
     if rig is not None:
@@ -133,9 +181,10 @@ def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
 
         load_rig(rig)
         print(f"{'ok':>6}  {'rig':<8} {rig}: two cameras, plausible together")
-    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping))
+    plate = payload_of(config.mount, "plate")
+    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping, payload=plate))
     try:
-        good = _passed(runtime, arm)
+        good = passed(runtime, arm)
     finally:
         arm.close()
     print("dry run: nothing was sent but questions" if good else "not ready: see above")
@@ -161,7 +210,7 @@ def _in_twin(
 
     outcomes = []
     with TwinRig(runtime, address) as rig:
-        if not _passed(runtime, rig.arm):
+        if not passed(runtime, rig.arm):
             return 1
         for outcome in run_trials(rig, kind, trials, seed, perfect, logs):
             outcomes.append(outcome)

@@ -32,6 +32,7 @@ from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.log import Log
+from dris.robot.payload import payload_of
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
 
@@ -103,6 +104,8 @@ class TwinRig:
 
     runtime: Runtime
     address: str = "127.0.0.1"
+    speed_share: float = 1.0
+    """Of what the arm may do, as for a first run."""
     tell: Callable[[str], None] = lambda line: None
     said: list[str] = field(default_factory=list)
 
@@ -112,14 +115,17 @@ class TwinRig:
         self.twin, self.gate, self._done = Twin(self.drive), Gate(), False
         what, _, launch = cells_of("ramps")[0]
         self.twin.reset(THINGS[what], launch, 0)
-        self.plant = Plant(self.twin)
+        self.plant = Plant(self.twin, knows_plate=False)  # the driver must declare it, as on a real robot
         server = ServerConfig(self.address, pace=float("inf"), patience_s=0.9)
         self.server = Server(self.plant, server, self.gate.on_tick, self._hear)
         self._thread = threading.Thread(target=self.server.run, args=(lambda: self._done,), daemon=True)
         self._thread.start()
-        fr3 = Fr3Config(self.address, self.drive.stiffness, self.drive.damping, realtime=False)
+        plate = payload_of(self.config.mount, "plate")
+        self.fr3 = Fr3Config(
+            self.address, self.drive.stiffness, self.drive.damping, realtime=False, payload=plate
+        )
         try:
-            self.arm = DriverProcess(Fr3, fr3, silence_s=10.0)  # drawing may take its time
+            self.arm = DriverProcess(Fr3, self.fr3, silence_s=10.0)  # drawing may take its time
         except Exception:
             self._end()
             raise
@@ -162,7 +168,10 @@ class TwinRig:
             self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
         )
         clock = lambda: self.twin.time_s  # noqa: E731
-        return Session(self.arm, TruthObserver(self.twin), self.runtime.act_one, driven, law, clock, log)
+        return Session(
+            self.arm, TruthObserver(self.twin), self.runtime.act_one, driven, law, clock, log,
+            speed_share=self.speed_share,
+        )  # fmt: skip
 
 
 def run_trials(
@@ -210,7 +219,8 @@ def _one(
             eyes.tick()
         session.tick()
 
-    while session.state == "homing" and rig.twin.time_s < LONGEST_HOMING_S:
+    until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
+    while session.state == "homing" and rig.twin.time_s < until:
         rig.gate.tick(work)
     caught = began = False
     ticks = 0
@@ -235,7 +245,7 @@ def _one(
     ended, reason, share = session.state, session.reason, rig.twin.speed_share
     if session.state not in ("stopped", "fault"):
         session.go_home()
-        until = rig.twin.time_s + LONGEST_HOMING_S
+        until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
         while session.state == "returning" and rig.twin.time_s < until:
             rig.gate.tick(session.tick)
     cut, beyond = dict(session.clauses), dict(session.beyond)
