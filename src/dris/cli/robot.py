@@ -56,6 +56,7 @@ def deploy(
     trials: int = 3,
     seed: int = 70001,
     sight: Literal["cameras", "perfect"] = "cameras",
+    speed_share: float = 1.0,
     address: str = "127.0.0.1",
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -76,6 +77,7 @@ def deploy(
         trials: How many.
         seed: Of the first round of cells.
         sight: cameras: from rendered images. perfect: the true position and velocity.
+        speed_share: Of all that the arm may do, in (0, 1]; lower it for a first run. Slow arms miss balls.
         address: Loopback address of the twin's robot.
         logs: Folder for a log of every tick, a file a trial, some 8 MB each.
         json_file: Also write the outcome to this file.
@@ -84,6 +86,8 @@ def deploy(
     validation.check_seed(seed)
     validation.check_json(json_file)
     validation.check_out(logs)
+    if not 0 < speed_share <= 1:
+        raise ValueError(f"speed_share must lie in (0, 1], got {speed_share}")
     if twin == (robot is not None):
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if move:
@@ -97,7 +101,7 @@ def deploy(
         runtime = Runtime(folder)
         if robot is not None:
             return _dry_run(runtime, robot, rig)
-        return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
+        return _in_twin(runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
 _EXCITATION = ExcitationConfig()
@@ -194,6 +198,7 @@ def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
 def _in_twin(
     runtime: Runtime,
     address: str,
+    speed_share: float,
     kind: Kind,
     trials: int,
     seed: int,
@@ -209,7 +214,7 @@ def _in_twin(
     from dris.experiments.deploy import TwinRig, run_trials, summary
 
     outcomes = []
-    with TwinRig(runtime, address) as rig:
+    with TwinRig(runtime, address, speed_share) as rig:
         if not passed(runtime, rig.arm):
             return 1
         for outcome in run_trials(rig, kind, trials, seed, perfect, logs):

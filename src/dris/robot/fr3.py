@@ -187,8 +187,8 @@ class Fr3:
             if time.monotonic() > end:
                 raise ArmError(
                     f"the robot was told of a load of {config.payload.mass_kg:.2f} kg and says that it "
-                    f"carries {told.mass_kg:.2f} kg at {np.round(told.centre_in_flange, 3).tolist()} m: look at its "
-                    "settings in Desk"
+                    f"carries {told.mass_kg:.2f} kg at {np.round(told.centre_in_flange, 3).tolist()} m: "
+                    "look at its settings in Desk"
                 )
             time.sleep(0.005)
 
