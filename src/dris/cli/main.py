@@ -25,6 +25,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "export": robot.export,
         "deploy": robot.deploy,
         "identify-gains": robot.identify_gains,
+        "plate": robot.plate,
         "report": experiments.report,
         "study": experiments.study,
         "trials": experiments.trials,

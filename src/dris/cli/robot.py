@@ -104,6 +104,34 @@ def deploy(
         return _in_twin(runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
+def plate(mount: Literal["down", "level"] = "down", out: Path = Path("plate.stl"), drawing: Path | None = None) -> int:
+    """Write the plate with its grip as an STL file to print, from the same numbers as the simulations.
+
+    Args:
+        mount: down: beside a hand that points down, as the policies that ship want it. level: ahead of it.
+        out: The file, in millimetres; its origin is the middle of the plate's top face.
+        drawing: Also write a drawing with lengths, a .png or .pdf file.
+    """
+    if out.suffix != ".stl":
+        raise ValueError(f"--out {out}: name a file that ends in .stl")
+    if drawing is not None and drawing.suffix not in (".png", ".pdf"):
+        raise ValueError(f"--drawing {drawing}: name a file that ends in .png or .pdf")
+    for file in (out, drawing):
+        if file is not None and not file.parent.is_dir():
+            raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
+    from dris.robot.plate_drawing import draw
+    from dris.robot.plate_print import plate_parts, volume, write_stl
+
+    parts = plate_parts(mount)
+    triangles = parts.surface()
+    write_stl(out, triangles)
+    print(f"{out}: {len(triangles)} triangles, {1e6 * volume(triangles):.0f} cm3")
+    if drawing is not None:
+        draw(parts, f"plate and grip, mount {mount}", drawing)
+        print(drawing)
+    return 0
+
+
 _EXCITATION = ExcitationConfig()
 
 
