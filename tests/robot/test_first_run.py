@@ -120,7 +120,7 @@ def test_the_filter_keeps_the_share_without_the_law():
     """The joints' limits are slowed where the filter looks, too: a reference leads by 1.6 D / K of less."""
     arm = SoftArm()
     session = homed(arm, speed_share=0.25)
-    assert session._limits.speed == pytest.approx(0.25 * np.array(LIMITS.speed))
+    assert session.limits.speed == pytest.approx(0.25 * np.array(LIMITS.speed))
     session._shaper.reference = lambda q, dq, wished, tick_s: wished
     session.follow(_There(0.6 * np.eye(7)[0]))
     lead = 0.0

@@ -101,10 +101,14 @@ def deploy(
         runtime = Runtime(folder)
         if robot is not None:
             return _dry_run(runtime, robot, rig)
-        return _in_twin(runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file)
+        return _in_twin(
+            runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file
+        )
 
 
-def plate(mount: Literal["down", "level"] = "down", out: Path = Path("plate.stl"), drawing: Path | None = None) -> int:
+def plate(
+    mount: Literal["down", "level"] = "down", out: Path = Path("plate.stl"), drawing: Path | None = None
+) -> int:
     """Write the plate with its grip as an STL file to print, from the same numbers as the simulations.
 
     Args:
@@ -240,12 +244,14 @@ def _in_twin(
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig, run_trials, summary
+    from dris.robot.terminal import LiveView
 
-    outcomes = []
+    outcomes, view = [], LiveView()
     with TwinRig(runtime, address, speed_share) as rig:
         if not passed(runtime, rig.arm):
             return 1
-        for outcome in run_trials(rig, kind, trials, seed, perfect, logs):
+        for outcome in run_trials(rig, kind, trials, seed, perfect, logs, view.show):
+            view.clear()
             outcomes.append(outcome)
             became = "caught" if outcome.caught else f"lost ({outcome.reason or outcome.state})"
             cut = ", ".join(f"{clause} {ticks}" for clause, ticks in outcome.clauses.items())

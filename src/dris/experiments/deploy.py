@@ -175,9 +175,18 @@ class TwinRig:
 
 
 def run_trials(
-    rig: TwinRig, kind: Kind, trials: int, seed: int, perfect_sight: bool, logs: Path | None
+    rig: TwinRig,
+    kind: Kind,
+    trials: int,
+    seed: int,
+    perfect_sight: bool,
+    logs: Path | None,
+    show: Callable[[Session], None] = lambda session: None,
 ) -> Iterator[Outcome]:
-    """Catch one thing after another, the cells of a kind of trials in turn; the arm goes home in between."""
+    """Catch one thing after another, the cells of a kind of trials in turn; the arm goes home in between.
+
+    `show` gets the session every tick.
+    """
     cells = cells_of(kind)
     for k in range(trials):
         what, label, launch = cells[k % len(cells)]
@@ -190,7 +199,7 @@ def run_trials(
         session = rig.session(log)
         stopped = len(rig.server.cabinet.reflexes)
         try:
-            yield _one(rig, session, what, launch, number, name, perfect_sight, stopped)
+            yield _one(rig, session, what, launch, number, name, perfect_sight, stopped, show)
         except ArmError as error:
             yield Outcome(name, False, False, "fault", str(error), (), {}, {}, rig.twin.speed_share, 0)
         finally:
@@ -207,6 +216,7 @@ def _one(
     name: str,
     perfect: bool,
     stopped: int,
+    show: Callable[[Session], None],
 ) -> Outcome:
     rig.gate.tick(lambda: rig.prepare(what, launch, seed, perfect))
     rig.gate.release()
@@ -218,6 +228,7 @@ def _one(
         if eyes is not None:
             eyes.tick()
         session.tick()
+        show(session)
 
     until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
     while session.state == "homing" and rig.twin.time_s < until:

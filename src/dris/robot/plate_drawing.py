@@ -41,7 +41,9 @@ def _view(axes: Any, parts: Parts, across: int, up: int, name: str) -> None:
     def fill(box: Box, colour: str, front: int) -> None:
         low, size = 1e3 * box.low, 1e3 * (box.high - box.low)
         axes.add_patch(
-            Rectangle((low[across], low[up]), size[across], size[up], fc=colour, ec=EDGE, lw=1.2, zorder=front)
+            Rectangle(
+                (low[across], low[up]), size[across], size[up], fc=colour, ec=EDGE, lw=1.2, zorder=front
+            )
         )
 
     fill(parts.plate, PLATE, 1)
@@ -65,7 +67,9 @@ def _view(axes: Any, parts: Parts, across: int, up: int, name: str) -> None:
 def _length(axes: Any, begin: float, end: float, at: float, level: bool) -> None:
     """A line with its length."""
     ends = ((begin, at), (end, at)) if level else ((at, begin), (at, end))
-    axes.annotate("", *ends, arrowprops={"arrowstyle": "<->", "color": EDGE, "lw": 0.9, "shrinkA": 0, "shrinkB": 0})
+    axes.annotate(
+        "", *ends, arrowprops={"arrowstyle": "<->", "color": EDGE, "lw": 0.9, "shrinkA": 0, "shrinkB": 0}
+    )
     middle = 0.5 * (begin + end)
     where = (middle, at + 2) if level else (at - 2, middle)
     axes.text(
@@ -81,7 +85,9 @@ def _in_space(axes: Any, parts: Parts) -> None:
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     azimuth, elevation = np.radians(AZIMUTH), np.radians(ELEVATION)
-    to_eye = np.array([*(np.cos(elevation) * np.array([np.cos(azimuth), np.sin(azimuth)])), np.sin(elevation)])
+    to_eye = np.array(
+        [*(np.cos(elevation) * np.array([np.cos(azimuth), np.sin(azimuth)])), np.sin(elevation)]
+    )
     facing = normal @ to_eye > 0  # matplotlib sorts by distance, and would draw some hidden ones last
     triangles, normal = triangles[facing], normal[facing]
     light = 0.62 + 0.38 * (normal @ np.array([-0.35, -0.45, 0.82]))

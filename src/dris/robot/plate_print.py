@@ -92,7 +92,9 @@ def surface(solid: Sequence[Box], removed: Sequence[Box] = ()) -> np.ndarray:
     triangles.
     """
     every = (*solid, *removed)
-    planes = [np.unique(np.round([v for box in every for v in (box.low[k], box.high[k])], 9)) for k in range(3)]
+    planes = [
+        np.unique(np.round([v for box in every for v in (box.low[k], box.high[k])], 9)) for k in range(3)
+    ]
     middles = np.stack(np.meshgrid(*[0.5 * (p[1:] + p[:-1]) for p in planes], indexing="ij"), -1)
     inside = lambda box: ((middles > box.low) & (middles < box.high)).all(axis=-1)  # noqa: E731
     filled = np.any([inside(box) for box in solid], axis=0)

@@ -15,14 +15,13 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from dris.catching.approach import Approach, ApproachLimits
 from dris.catching.control import Act, BallEstimate, BallObserver, Controller
-from dris.catching.joint_limits import SAFE_SHARE, JointLimits
+from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Kinematics
 from dris.catching.law import TICK_S, LawConfig
 from dris.catching.loop import CatchLoop
@@ -34,6 +33,7 @@ from dris.robot.log import Log, Tick
 from dris.robot.paths import Path, WayHome
 from dris.robot.safety import LONGEST_TICK_S, TAU_MAX, Measured, SafetyConfig, filter_reference
 from dris.robot.shaping import Shaper
+from dris.robot.slowing import slowed
 
 State = Literal[
     "disconnected",
@@ -103,20 +103,15 @@ class Session:
             speed_share: Of all that it may do, for a first run: joints, plate, approach and way home go no
                 faster than this share of what they would.
         """
-        if not 0 < speed_share <= 1:
-            raise ValueError(f"speed_share must lie in (0, 1], got {speed_share}")
         self.arm, self.observer, self.clock = arm, observer, clock
         self.begins_when_seen, self.speed_share = begins_when_seen, speed_share
-        safety = safety or SafetyConfig(law.stiffness, law.damping)
-        if speed_share < 1:  # the joints' limits are slowed as soon as the arm tells them
-            config = replace(config, joint_speed=speed_share * (config.joint_speed or SAFE_SHARE))
-            law = replace(law, joint_speed=law.joint_speed or SAFE_SHARE)
-            safety = replace(safety, plate_speed=speed_share * safety.plate_speed)
+        config, law, self.safety = slowed(
+            speed_share, config, law, safety or SafetyConfig(law.stiffness, law.damping)
+        )
         self._act, self._config, self._law, self._log = act, config, law, log or Log()
-        self.safety = safety
-        self._kinematics = Kinematics(config.home, config.mount)
-        self._clearance = Clearance(self._kinematics.home, config.mount)
-        self._limits: JointLimits = self._kinematics.limits
+        self.kinematics = Kinematics(config.home, config.mount)
+        self._clearance = Clearance(self.kinematics.home, config.mount)
+        self.limits: JointLimits = self.kinematics.limits
         self.state: State = "disconnected"
         self.reason = ""
         """Why it is in this state, where that needs saying."""
@@ -151,19 +146,19 @@ class Session:
                 self._go("fault", state.error)
                 raise ArmError(f"the robot is in an error: {state.error}; clear it at the robot")
             self.recoveries += 1
-        self._limits = self.arm.limits().slowed(self.speed_share)
+        self.limits = self.arm.limits().slowed(self.speed_share)
         self._go("connected", "")
 
     def start(self) -> None:
         """Begin to obey references where the arm is, and go home slowly."""
         self._expect("connected")
         q = self.arm.state().q
-        low, high = self._limits.low + 1e-3, self._limits.high - 1e-3
+        low, high = self.limits.low + 1e-3, self.limits.high - 1e-3
         if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
             raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
         self.arm.begin(q)
         self._sent, self.measured, self._alive_s = q.copy(), None, self.clock()
-        self._shaper = Shaper(self._law, self._kinematics, self._limits, np.array(TAU_MAX))
+        self._shaper = Shaper(self._law, self.kinematics, self.limits, np.array(TAU_MAX))
         self._boundary = Boundary(self.safety, self._clearance, q)
         self._last_s = self.clock()
         self._plan_home("homing", q)
@@ -175,10 +170,10 @@ class Session:
         wish = self._wish = _Wish(self.clock(), self.measured.q)
         controller = Controller(self._act, self._config)
         slow = ApproachLimits(speed_share=self.speed_share * ApproachLimits.speed_share)
-        approach = None if self.begins_when_seen else Approach(self._config, self._kinematics, slow)
+        approach = None if self.begins_when_seen else Approach(self._config, self.kinematics, slow)
         if approach is not None:
-            approach.start(self._kinematics.home, self.clock())
-        wish.wished = self._kinematics.home.copy()
+            approach.start(self.kinematics.home, self.clock())
+        wish.wished = self.kinematics.home.copy()
         self._last_s = self.clock() - TICK_S  # a new ball may come with a clock of its own
         self.loop = CatchLoop(wish, self.observer, controller, approach, on_step=self._saw)
         self._go("armed", "")
@@ -204,6 +199,13 @@ class Session:
         self._go(state, reason)
         with contextlib.suppress(OSError):  # a disk that is full was told of already
             self._log.close()
+
+    # What others may look at.
+
+    @property
+    def sight_age_s(self) -> float:
+        """Since the last sight that the policy acted on [s]."""
+        return self.clock() - self._rests_on_s
 
     # What happens every tick.
 
@@ -245,7 +247,7 @@ class Session:
                 self._go("homed", "")
             return self._path.at(now_s - self._since_s)
         if self.state == "homed" or self.loop is None:
-            return self._kinematics.home
+            return self.kinematics.home
         self._wish.time_s, self._wish.q = now_s, measured.q
         self.loop.tick()
         if self.loop.began_s is not None:
@@ -269,7 +271,7 @@ class Session:
         shaped = self._shaper.reference(measured.q, measured.dq, wished, tick_s)
         age_s = self._age(now_s)
         now = Measured(measured.q, measured.dq, self._sent, dt_s, age_s)
-        safe = filter_reference(self.safety, self._limits, self._clearance, shaped, now)
+        safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
@@ -309,7 +311,7 @@ class Session:
         elapsed_s = now_s - self._since_s
         if elapsed_s < self._path.duration_s:
             return self._path.at(elapsed_s)
-        home = self._kinematics.home
+        home = self.kinematics.home
         if np.abs(measured.q - home).max() < AT_HOME_RAD and np.abs(measured.dq).max() < 0.02:
             self.loop = None
             self._go("homed", "")
@@ -319,7 +321,7 @@ class Session:
         return home
 
     def _plan_home(self, state: State, q: np.ndarray) -> None:
-        self._path = WayHome(q, self._kinematics.home, self._limits)
+        self._path = WayHome(q, self.kinematics.home, self.limits)
         self._since_s = self.clock()
         self._go(state, "")
 
