@@ -202,8 +202,7 @@ def test_a_full_disk_stops_the_arm():
         for _ in range(20):
             session.tick()
         assert session.state == "homing" and arm.moving
-        full = Path("/dev/full").open("w", buffering=1)
-        session._log.file = full
+        session._log.file = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
         session.tick()
     assert session.state == "fault" and not arm.moving
     assert session.reason == "the log cannot be written: No space left on device"

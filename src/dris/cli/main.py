@@ -26,6 +26,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "deploy": robot.deploy,
         "identify-gains": robot.identify_gains,
         "plate": robot.plate,
+        "soak": robot.soak,
         "report": experiments.report,
         "study": experiments.study,
         "trials": experiments.trials,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -104,6 +105,52 @@ def deploy(
         return _in_twin(
             runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file
         )
+
+
+def soak(
+    policy: tyro.conf.Positional[str] = "dris-200",
+    minutes: float = 60.0,
+    seed: int = 80001,
+    address: str = "127.0.0.1",
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Throw balls at the twin behind Franka's protocol while things go wrong at random.
+
+    Exit code 1 if the arm once did not stop when it had to, or stopped when it had to go on.
+
+    Args:
+        policy: A folder that `dris export` made, or a policy by name.
+        minutes: How long; a round that has begun is finished.
+        seed: Of throws and faults.
+        address: Loopback address of the twin's robot.
+        json_file: Also write what became of every round to this file.
+    """
+    validation.check_seed(seed)
+    validation.check_json(json_file)
+    if not minutes > 0:
+        raise ValueError(f"minutes must be positive, got {minutes}")
+    from dris.core.files import write_json
+    from dris.core.schema import header
+    from dris.experiments.deploy import TwinRig
+    from dris.experiments.soak import SILENCE_S, Watch, summary
+    from dris.experiments.soak import soak as rounds_of
+    from dris.robot.runtime import Runtime
+
+    rounds, watch, end = [], Watch(), time.monotonic() + 60 * minutes
+    with (
+        _exported(policy) as folder,
+        TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
+    ):
+        for one in rounds_of(rig, watch, seed, lambda number: time.monotonic() > end):
+            rounds.append(one)
+            rest = "" if one.stopped_s is None else f"at rest after {one.stopped_s:.3f} s; "
+            wrong = "MISSED; " if one.missed else ""
+            print(f"{one.number:>4}  {one.fault:<14} {wrong}{rest}{one.ended}", flush=True)
+    told = summary(rounds)
+    for name, value in told.items():
+        print(f"{name}: {value}")
+    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
+    return 1 if told["missed"] else 0
 
 
 def plate(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dris.catching.control import Act
 from dris.catching.law import LawConfig
 from dris.catching.settings import CatchingConfig
 from dris.experiments.trials.config import Kind
@@ -106,6 +107,10 @@ class TwinRig:
     address: str = "127.0.0.1"
     speed_share: float = 1.0
     """Of what the arm may do, as for a first run."""
+    silence_s: float = 10.0
+    """After which the driver stops an arm that nobody asks; drawing may take its time."""
+    watch: Callable[[TwinRig], None] = lambda rig: None
+    """Called after every millisecond of robot time, in the server's thread."""
     tell: Callable[[str], None] = lambda line: None
     said: list[str] = field(default_factory=list)
 
@@ -117,7 +122,7 @@ class TwinRig:
         self.twin.reset(THINGS[what], launch, 0)
         self.plant = Plant(self.twin, knows_plate=False)  # the driver must declare it, as on a real robot
         server = ServerConfig(self.address, pace=float("inf"), patience_s=0.9)
-        self.server = Server(self.plant, server, self.gate.on_tick, self._hear)
+        self.server = Server(self.plant, server, self._on_tick, self._hear)
         self._thread = threading.Thread(target=self.server.run, args=(lambda: self._done,), daemon=True)
         self._thread.start()
         plate = payload_of(self.config.mount, "plate")
@@ -125,11 +130,19 @@ class TwinRig:
             self.address, self.drive.stiffness, self.drive.damping, realtime=False, payload=plate
         )
         try:
-            self.arm = DriverProcess(Fr3, self.fr3, silence_s=10.0)  # drawing may take its time
+            self.connect()
         except Exception:
             self._end()
             raise
         return self
+
+    def connect(self) -> None:
+        """Start a driver; one that was there before must be gone."""
+        self.arm = DriverProcess(Fr3, self.fr3, self.silence_s)
+
+    def _on_tick(self) -> None:
+        self.watch(self)
+        self.gate.on_tick()
 
     def __exit__(self, *_: object) -> None:
         self.gate.release()
@@ -161,15 +174,15 @@ class TwinRig:
             self.twin.render(camera.name)
             self.twin.render(camera.name, (0, 0))
 
-    def session(self, log: Log) -> Session:
-        """A session on that arm."""
+    def session(self, log: Log, act: Act | None = None) -> Session:
+        """A session on that arm, with the runtime's policy or another."""
         law = LawConfig(**{f.name: getattr(self.drive, f.name) for f in fields(LawConfig)})
         driven = replace(
             self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
         )
         clock = lambda: self.twin.time_s  # noqa: E731
         return Session(
-            self.arm, TruthObserver(self.twin), self.runtime.act_one, driven, law, clock, log,
+            self.arm, TruthObserver(self.twin), act or self.runtime.act_one, driven, law, clock, log,
             speed_share=self.speed_share,
         )  # fmt: skip
 

@@ -69,7 +69,8 @@ def picture(session: Session) -> list[str]:
     else:
         place, tilt, share = _arm(session, measured)
         lines.append(
-            f"plate   {_place(place)}, tilted by {np.degrees(tilt):.1f} deg; fastest joint {share:.2f} of its limit"
+            f"plate   {_place(place)}, tilted by {np.degrees(tilt):.1f} deg; "
+            f"fastest joint {share:.2f} of its limit"
         )
     counts = ", ".join(f"{clause} {ticks}" for clause, ticks in session.clauses.most_common())
     lines.append(f"filter  now {', '.join(session.fired) or 'nothing'}; so far {counts or 'nothing'}")
@@ -81,9 +82,7 @@ def _place(position: np.ndarray) -> str:
 
 
 def _arm(session: Session, measured: ArmState) -> tuple[np.ndarray, float, float]:
-    """By measured joints: the plate's place [3] in the base frame, its tilt from home [rad], and the fastest
-    joint's share of the speed that it may have where it is.
-    """
+    """Where the plate is [3], its tilt from home [rad], and the fastest joint's share of its speed limit."""
     kinematics, dq = session.kinematics, measured.dq
     place, rotation = kinematics.plate(measured.q)
     cosine = float(rotation[:, 2] @ kinematics.home_rotation[:, 2])
