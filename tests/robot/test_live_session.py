@@ -110,7 +110,7 @@ class Stuck(Room):
 
     def __iter__(self):
         began = time.monotonic()
-        for k, frame in enumerate(super().__iter__()):
+        for frame in super().__iter__():
             if time.monotonic() - began > self.fine_s:
                 if self.stuck_s is None and frame.camera == 0:
                     self.stuck_s = time.monotonic()

@@ -70,6 +70,7 @@ class Gate:
     def __init__(self) -> None:
         self._turn = threading.Condition()
         self._held = self._arrived = False
+        self._holds: Callable[[], bool] = lambda: True
 
     def on_tick(self) -> None:
         """In the server's thread: wait until the tick's work is done."""
@@ -77,12 +78,16 @@ class Gate:
             if self._held:
                 self._arrived = True
                 self._turn.notify_all()
-                self._turn.wait_for(lambda: not (self._arrived and self._held), timeout=30.0)
+                if self._holds():
+                    self._turn.wait_for(lambda: not (self._arrived and self._held), timeout=30.0)
 
-    def tick(self, work: Callable[[], None]) -> None:
-        """Wait for the next millisecond and do its work while time stands."""
+    def tick(self, work: Callable[[], None], holds: Callable[[], bool] = lambda: True) -> None:
+        """Wait for the next millisecond and do its work while time stands, if it `holds`.
+
+        Work on an arm that obeys no more needs time to pass: only then the robot tells why.
+        """
         with self._turn:
-            self._held = True
+            self._held, self._holds = True, holds
             if not self._turn.wait_for(lambda: self._arrived, timeout=30.0):
                 raise RuntimeError("the simulated robot's time stands still")
         try:
@@ -158,6 +163,10 @@ class TwinRig:
     def _hear(self, line: str) -> None:
         self.said.append(line)
         self.tell(line)
+
+    def moves(self) -> bool:
+        """Whether a motion runs on the robot."""
+        return self.server.cabinet.motion is not None
 
     def eyes(self, what: str, seed: int, perfect: bool) -> LabObserver:
         """What tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
@@ -238,14 +247,14 @@ def _one(
     eyes: LabObserver | None = None
 
     def work() -> None:
-        if eyes is not None:
+        if eyes is not None and rig.moves():
             eyes.tick()
         session.tick()
         show(session)
 
     until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
     while session.state == "homing" and rig.twin.time_s < until:
-        rig.gate.tick(work)
+        rig.gate.tick(work, rig.moves)
     caught = began = False
     ticks = 0
     if session.state == "homed":
@@ -259,7 +268,7 @@ def _one(
 
         rig.gate.tick(begin)
         while not _ended(rig, session):
-            rig.gate.tick(work)
+            rig.gate.tick(work, rig.moves)
             ticks += 1
         state = rig.twin.state()
         began = session.loop is not None and session.loop.began_s is not None
@@ -271,7 +280,7 @@ def _one(
         session.go_home()
         until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
         while session.state == "returning" and rig.twin.time_s < until:
-            rig.gate.tick(session.tick)
+            rig.gate.tick(session.tick, rig.moves)
     cut, beyond = dict(session.clauses), dict(session.beyond)
     return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks)
 

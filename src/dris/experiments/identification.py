@@ -83,7 +83,7 @@ def _tick_until_home(rig: TwinRig, session: Session, longest_s: float) -> None:
     while session.state != "homed":
         if session.state in ("stopped", "fault") or rig.twin.time_s > until:
             raise ArmError(f"the arm is {session.state} after {rig.twin.time_s:.1f} s: {session.reason}")
-        rig.gate.tick(session.tick)
+        rig.gate.tick(session.tick, rig.moves)
 
 
 def identified(

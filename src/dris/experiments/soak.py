@@ -77,7 +77,7 @@ class Round:
     stopped_s: float | None
     """From the fault to an arm at rest, in robot time, where it had to stop."""
     missed: bool
-    """Whether it had to stop and did not, or had to go on and stopped."""
+    """Whether it had to stop and did not, had to go on and stopped, or did not even begin."""
     reflexes: tuple[str, ...]
     recovered: bool
     """Whether an error was cleared before the next round."""
@@ -187,23 +187,23 @@ class _Round:
             self._throw(session)
             ended = f"{session.state}: {session.reason}" if session.reason else session.state
         except ArmError as error:
-            ended = f"fault: {error}"
+            ended = f"never began: {error}"
         finally:
             rig.gate.release()
             session.stop("the round is over")
         rested_s = self._wait_for_rest()
-        rig.server.set_faults(Faults())
-        stopped = session.state in ("stopped", "fault") and not ended.startswith(
-            ("catching", "homed", "armed")
-        )
+        within_s = WITHIN_S + (2 * SILENCE_S if self.fault == "silent-session" else 0.0)
+        stopped = ended.startswith(("stopped", "fault"))
         if self.fault in GOES_ON:
             missed, rested_s = stopped, None
         else:
-            missed = self.injected and (rested_s is None or rested_s > WITHIN_S or not stopped)
+            missed = self.injected and (rested_s is None or rested_s > within_s or not stopped)
+        missed = missed or ended.startswith("never")
         self._mend()
         reflexes = tuple(", ".join(errors) for errors in rig.server.cabinet.reflexes[before:])
         return Round(
-            self.number, self.fault, ended, self.injected, rested_s, missed, reflexes, self.recovered, self.new_driver,
+            self.number, self.fault, ended, self.injected, rested_s, missed, reflexes,
+            self.recovered, self.new_driver,
             resident_mb(os.getpid()), resident_mb(rig.arm.process.pid), threading.active_count(),
             len(os.listdir("/proc/self/fd")),
         )  # fmt: skip
@@ -220,7 +220,7 @@ class _Round:
         session.start()
         until = rig.twin.time_s + LONGEST_HOMING_S
         while session.state == "homing" and rig.twin.time_s < until:
-            rig.gate.tick(session.tick)
+            rig.gate.tick(session.tick, rig.moves)
         if session.state != "homed":
             raise ArmError(f"not homed: {session.state} {session.reason}")
 
@@ -254,7 +254,7 @@ class _Round:
     def _tick(self, work: Callable[[], None]) -> None:
         """In the next millisecond; where nobody is connected, robot time may stand."""
         if self.rig.server.connected:
-            self.rig.gate.tick(work)
+            self.rig.gate.tick(work, self.rig.moves)
         else:
             self.rig.gate.release()
             work()
@@ -283,6 +283,9 @@ class _Round:
     def _mend(self) -> None:
         """What a person does before the next throw."""
         rig = self.rig
+        rig.server.set_faults(Faults())
+        rig.server.cabinet.user_stop(False)
+        time.sleep(0.2)
         try:
             if rig.arm.state().error:
                 self.recovered = rig.arm.recover()
