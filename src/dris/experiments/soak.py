@@ -283,8 +283,11 @@ class _Round:
     def _mend(self) -> None:
         """What a person does before the next throw."""
         rig = self.rig
-        rig.server.set_faults(Faults())
-        rig.server.cabinet.user_stop(False)
+        if rig.server.connected:
+            rig.gate.tick(self._clear)
+            rig.gate.release()
+        else:
+            self._clear()
         time.sleep(0.2)
         try:
             if rig.arm.state().error:
@@ -297,6 +300,10 @@ class _Round:
             rig.arm.close()
             rig.connect()
             self.new_driver = True
+
+    def _clear(self) -> None:
+        self.rig.server.set_faults(Faults())
+        self.rig.server.cabinet.user_stop(False)
 
 
 def resident_mb(process: int | None) -> float:
