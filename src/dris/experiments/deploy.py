@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dris.catching.control import Act
 from dris.catching.law import LawConfig
@@ -29,7 +29,7 @@ from dris.lab.objects import THINGS
 from dris.lab.observer import LabObserver, TruthObserver
 from dris.lab.trial import TRIAL_S, comes, is_lost
 from dris.lab.twin import Twin, TwinConfig
-from dris.robot.arm import ArmError
+from dris.robot.arm import Arm, ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.log import Log
@@ -102,6 +102,21 @@ class Gate:
         with self._turn:
             self._held = self._arrived = False
             self._turn.notify_all()
+
+
+class _Timed:
+    """An arm for whose soft stop robot time passes, also in the middle of a tick's work."""
+
+    def __init__(self, arm: DriverProcess, gate: Gate):
+        self._arm, self._gate = arm, gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._arm, name)
+
+    def stop(self) -> None:
+        """Let time run, and brake."""
+        self._gate.release()
+        self._arm.stop()
 
 
 @dataclass
@@ -190,8 +205,9 @@ class TwinRig:
             self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
         )
         clock = lambda: self.twin.time_s  # noqa: E731
+        arm = cast(Arm, _Timed(self.arm, self.gate))
         return Session(
-            self.arm, TruthObserver(self.twin), act or self.runtime.act_one, driven, law, clock, log,
+            arm, TruthObserver(self.twin), act or self.runtime.act_one, driven, law, clock, log,
             speed_share=self.speed_share,
         )  # fmt: skip
 
