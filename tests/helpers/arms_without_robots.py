@@ -6,7 +6,8 @@ import numpy as np
 
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import PRESETS
-from dris.robot.arm import ArmError, ArmState
+from dris.robot.arm import ArmError, ArmState, Carried, Payload
+from dris.robot.payload import payload_of
 
 TASK = PRESETS["released"]
 HOME = np.array(TASK.home)
@@ -27,6 +28,9 @@ class SoftArm:
 
     def state(self):
         return ArmState(self.ticks * 1e-3, self.q.copy(), self.dq.copy(), self.moving, self.error)
+
+    def carries(self):
+        return Carried(payload_of(TASK.mount, "hand"), Payload())
 
     def begin(self, reference):
         self.asked.append("begin")

@@ -99,3 +99,31 @@ def test_an_image_of_another_size_is_refused():
     time.sleep(0.1)
     with pytest.raises(ValueError, match="was calibrated at"):
         seen.tick()
+
+
+class Stuck(Room):
+    """Cameras that, from a time on, give the same pictures again with new stamps."""
+
+    def __init__(self, fine_s):
+        super().__init__()
+        self.fine_s, self.stuck_s = fine_s, None
+
+    def __iter__(self):
+        began = time.monotonic()
+        for frame in super().__iter__():
+            if time.monotonic() - began > self.fine_s:
+                if self.stuck_s is None and frame.camera == 0:
+                    self.stuck_s = time.monotonic()
+                frame = Frame(frame.time_s, frame.camera, PICTURES[frame.camera][0])
+            yield frame
+
+
+def test_cameras_that_repeat_a_frame_stop_the_arm():
+    source = Stuck(1.5)
+    session, seen, arm = make(source)
+    until = time.monotonic() + 20
+    run_live(session, seen, lambda line: None, lambda: time.monotonic() > until)
+    stopped_s = session.changes[-1][0]
+    assert session.state == "stopped" and session.reason.startswith("the eyes: ") and not arm.moving
+    assert "frozen" in session.reason or "same picture" in session.reason, session.reason
+    assert stopped_s - source.stuck_s < 1.0

@@ -77,9 +77,7 @@ def test_from_connecting_to_a_catch_and_home_again():
     session.arm_now()
     run(session, lambda: session.state == "catching")
     # The ball comes down at the plate's height after 1.1 s; the policy takes over 0.1 s before.
-    left = free_fall(
-        session.clock(), *sky._ball(session.clock()), session._kinematics.home_position[2]
-    ).time_s
+    left = free_fall(session.clock(), *sky._ball(session.clock()), session.kinematics.home_position[2]).time_s
     assert left - session.clock() == pytest.approx(session.loop.approach.lead_s, abs=2e-3)
     session.go_home()
     run(session, lambda: session.state == "homed")

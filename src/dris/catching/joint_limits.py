@@ -7,7 +7,7 @@ less. Arrays are torch's for many sets in training or NumPy's for one robot.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mujoco
@@ -40,6 +40,10 @@ class JointLimits:
         low, high = model.jnt_range.T.copy()
         names = ("joint_velocity_limit", "velocity_offset", "deceleration_limit")
         return cls(*map(array, (low, high, *(model.numeric(name).data.copy() for name in names))))
+
+    def slowed(self, share: float) -> JointLimits:
+        """The same joints, but no faster than a share of their speeds."""
+        return replace(self, speed=share * self.speed)
 
     def margin(self, speed: float) -> Any:
         """Distance [M] from the end of a range at which a speed is allowed [rad]."""

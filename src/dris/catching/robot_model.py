@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mujoco
+import numpy as np
 
 ROBOT_XML = Path(__file__).parent / "assets" / "fr3.xml"
 
@@ -47,3 +48,26 @@ def robot_spec(mount: str) -> mujoco.MjSpec:
 def robot_model(mount: str) -> mujoco.MjModel:
     """The arm with its plate, compiled."""
     return robot_spec(mount).compile()
+
+
+def at_flange(model: mujoco.MjModel, bodies: tuple[str, ...]) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass [kg], centre [3] and inertia [3, 3] about it of bodies beyond the flange, in the flange's frame.
+
+    The flange has the last link's axes and is where the hand begins.
+    """
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    axes, origin = data.body("link7").xmat.reshape(3, 3), data.body("hand").xpos
+    parts = []
+    for name in bodies:
+        body = model.body(name).id
+        turn = axes.T @ data.ximat[body].reshape(3, 3)
+        own = turn @ np.diag(model.body_inertia[body]) @ turn.T
+        parts.append((float(model.body_mass[body]), axes.T @ (data.xipos[body] - origin), own))
+    mass = sum(part[0] for part in parts)
+    centre = sum(part[0] * part[1] for part in parts) / mass
+    inertia = np.zeros((3, 3))
+    for part_mass, part_centre, own in parts:
+        arm = part_centre - centre
+        inertia += own + part_mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return mass, centre, inertia

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ import tyro
 
 from dris.core import validation
 from dris.experiments.trials.config import Kind
+from dris.robot.excitation import ExcitationConfig
 
 if TYPE_CHECKING:
     from dris.robot.arm import Arm
@@ -55,6 +57,7 @@ def deploy(
     trials: int = 3,
     seed: int = 70001,
     sight: Literal["cameras", "perfect"] = "cameras",
+    speed_share: float = 1.0,
     address: str = "127.0.0.1",
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -75,6 +78,7 @@ def deploy(
         trials: How many.
         seed: Of the first round of cells.
         sight: cameras: from rendered images. perfect: the true position and velocity.
+        speed_share: Of all that the arm may do, in (0, 1]; lower it for a first run. Slow arms miss balls.
         address: Loopback address of the twin's robot.
         logs: Folder for a log of every tick, a file a trial, some 8 MB each.
         json_file: Also write the outcome to this file.
@@ -83,6 +87,8 @@ def deploy(
     validation.check_seed(seed)
     validation.check_json(json_file)
     validation.check_out(logs)
+    if not 0 < speed_share <= 1:
+        raise ValueError(f"speed_share must lie in (0, 1], got {speed_share}")
     if twin == (robot is not None):
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if move:
@@ -96,7 +102,130 @@ def deploy(
         runtime = Runtime(folder)
         if robot is not None:
             return _dry_run(runtime, robot, rig)
-        return _in_twin(runtime, address, kind, trials, seed, sight == "perfect", logs, json_file)
+        return _in_twin(
+            runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file
+        )
+
+
+def soak(
+    policy: tyro.conf.Positional[str] = "dris-200",
+    minutes: float = 60.0,
+    seed: int = 80001,
+    address: str = "127.0.0.1",
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Throw balls at the twin behind Franka's protocol while things go wrong at random.
+
+    Exit code 1 if the arm once did not stop when it had to, or stopped when it had to go on.
+
+    Args:
+        policy: A folder that `dris export` made, or a policy by name.
+        minutes: How long; a round that has begun is finished.
+        seed: Of throws and faults.
+        address: Loopback address of the twin's robot.
+        json_file: Also write what became of every round to this file.
+    """
+    validation.check_seed(seed)
+    validation.check_json(json_file)
+    if not minutes > 0:
+        raise ValueError(f"minutes must be positive, got {minutes}")
+    from dris.core.files import write_json
+    from dris.core.schema import header
+    from dris.experiments.deploy import TwinRig
+    from dris.experiments.soak import SILENCE_S, Watch, summary
+    from dris.experiments.soak import soak as rounds_of
+    from dris.robot.runtime import Runtime
+
+    rounds, watch, end = [], Watch(), time.monotonic() + 60 * minutes
+    with (
+        _exported(policy) as folder,
+        TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
+    ):
+        for one in rounds_of(rig, watch, seed, lambda number: time.monotonic() > end):
+            rounds.append(one)
+            rest = "" if one.stopped_s is None else f"at rest after {one.stopped_s:.3f} s; "
+            wrong = "MISSED; " if one.missed else ""
+            print(f"{one.number:>4}  {one.fault:<14} {wrong}{rest}{one.ended}", flush=True)
+    told = summary(rounds)
+    for name, value in told.items():
+        print(f"{name}: {value}")
+    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
+    return 1 if told["missed"] else 0
+
+
+def plate(
+    mount: Literal["down", "level"] = "down", out: Path = Path("plate.stl"), drawing: Path | None = None
+) -> int:
+    """Write the plate with its grip as an STL file to print, from the same numbers as the simulations.
+
+    Args:
+        mount: down: beside a hand that points down, as the policies that ship want it. level: ahead of it.
+        out: The file, in millimetres; its origin is the middle of the plate's top face.
+        drawing: Also write a drawing with lengths, a .png or .pdf file.
+    """
+    if out.suffix != ".stl":
+        raise ValueError(f"--out {out}: name a file that ends in .stl")
+    if drawing is not None and drawing.suffix not in (".png", ".pdf"):
+        raise ValueError(f"--drawing {drawing}: name a file that ends in .png or .pdf")
+    for file in (out, drawing):
+        if file is not None and not file.parent.is_dir():
+            raise ValueError(f"there is no folder {file.parent} to write {file.name} to")
+    from dris.robot.plate_drawing import draw
+    from dris.robot.plate_print import plate_parts, volume, write_stl
+
+    parts = plate_parts(mount)
+    triangles = parts.surface()
+    write_stl(out, triangles)
+    print(f"{out}: {len(triangles)} triangles, {1e6 * volume(triangles):.0f} cm3")
+    if drawing is not None:
+        draw(parts, f"plate and grip, mount {mount}", drawing)
+        print(drawing)
+    return 0
+
+
+_EXCITATION = ExcitationConfig()
+
+
+def identify_gains(
+    policy: tyro.conf.Positional[str] = "dris-200",
+    twin: bool = False,
+    robot: str | None = None,
+    move: bool = False,
+    excitation: ExcitationConfig = _EXCITATION,
+    address: str = "127.0.0.1",
+    log: Path | None = None,
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Find an arm's stiffness, damping and friction by a slow motion of every joint about home.
+
+    The paper's step of matching the controller to the simulation. Goes through session, safety filter and
+    driver, as `dris deploy` does, and says which gains to tell the controller. In the twin it also tells how
+    far what it found is from the truth. An FR3 can hurt people: its enabling device and stop are the only
+    safety function.
+
+    Args:
+        policy: Whose gains, home and mount: a folder that `dris export` made, or a policy by name.
+        twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
+        robot: Address of a real FR3. Without --move nothing is sent but questions.
+        move: Let the real arm move: home at 15 percent of half its speeds, then every joint for some seconds.
+        excitation: How far and how fast.
+        address: Loopback address of the twin's robot.
+        log: Keep the log of every tick in this file, some 30 MB.
+        json_file: Also write the result to this file.
+    """
+    validation.check_json(json_file)
+    if twin == (robot is not None):
+        raise ValueError("say which arm: --twin, or --robot ADDRESS")
+    if twin and move:
+        raise ValueError("--move is for a real arm: the twin's moves anyway")
+    from dris.cli.identification import on_robot, on_twin
+    from dris.robot.runtime import Runtime
+
+    with _exported(policy) as folder, tempfile.TemporaryDirectory(prefix="dris-identify-") as scratch:
+        runtime, kept = Runtime(folder), log or Path(scratch) / "excitation.jsonl"
+        if robot is None:
+            return on_twin(runtime, address, excitation, kept, json_file)
+        return on_robot(runtime, robot, move, excitation, kept, json_file)
 
 
 @contextlib.contextmanager
@@ -112,7 +241,8 @@ def _exported(policy: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _passed(runtime: Runtime, arm: Arm) -> bool:
+def passed(runtime: Runtime, arm: Arm) -> bool:
+    """Look at everything that can be known without moving, a line a check; whether all is well."""
     from dris.robot.preflight import preflight
 
     good = True
@@ -126,6 +256,7 @@ def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
     """Look at everything that can be known without moving."""
     from dris.robot.driver import DriverProcess
     from dris.robot.fr3 import Fr3, Fr3Config
+    from dris.robot.payload import payload_of
 
     config = runtime.contract.catching()
     if rig is not None:
@@ -133,9 +264,10 @@ def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
 
         load_rig(rig)
         print(f"{'ok':>6}  {'rig':<8} {rig}: two cameras, plausible together")
-    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping))
+    plate = payload_of(config.mount, "plate")
+    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping, payload=plate))
     try:
-        good = _passed(runtime, arm)
+        good = passed(runtime, arm)
     finally:
         arm.close()
     print("dry run: nothing was sent but questions" if good else "not ready: see above")
@@ -145,6 +277,7 @@ def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
 def _in_twin(
     runtime: Runtime,
     address: str,
+    speed_share: float,
     kind: Kind,
     trials: int,
     seed: int,
@@ -158,12 +291,14 @@ def _in_twin(
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig, run_trials, summary
+    from dris.robot.terminal import LiveView
 
-    outcomes = []
-    with TwinRig(runtime, address) as rig:
-        if not _passed(runtime, rig.arm):
+    outcomes, view = [], LiveView()
+    with TwinRig(runtime, address, speed_share) as rig:
+        if not passed(runtime, rig.arm):
             return 1
-        for outcome in run_trials(rig, kind, trials, seed, perfect, logs):
+        for outcome in run_trials(rig, kind, trials, seed, perfect, logs, view.show):
+            view.clear()
             outcomes.append(outcome)
             became = "caught" if outcome.caught else f"lost ({outcome.reason or outcome.state})"
             cut = ", ".join(f"{clause} {ticks}" for clause, ticks in outcome.clauses.items())

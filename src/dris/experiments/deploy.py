@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from dris.catching.control import Act
 from dris.catching.law import LawConfig
 from dris.catching.settings import CatchingConfig
 from dris.experiments.trials.config import Kind
@@ -28,10 +29,11 @@ from dris.lab.objects import THINGS
 from dris.lab.observer import LabObserver, TruthObserver
 from dris.lab.trial import TRIAL_S, comes, is_lost
 from dris.lab.twin import Twin, TwinConfig
-from dris.robot.arm import ArmError
+from dris.robot.arm import Arm, ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.log import Log
+from dris.robot.payload import payload_of
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
 
@@ -68,6 +70,7 @@ class Gate:
     def __init__(self) -> None:
         self._turn = threading.Condition()
         self._held = self._arrived = False
+        self._holds: Callable[[], bool] = lambda: True
 
     def on_tick(self) -> None:
         """In the server's thread: wait until the tick's work is done."""
@@ -75,12 +78,16 @@ class Gate:
             if self._held:
                 self._arrived = True
                 self._turn.notify_all()
-                self._turn.wait_for(lambda: not (self._arrived and self._held), timeout=30.0)
+                if self._holds():
+                    self._turn.wait_for(lambda: not (self._arrived and self._held), timeout=30.0)
 
-    def tick(self, work: Callable[[], None]) -> None:
-        """Wait for the next millisecond and do its work while time stands."""
+    def tick(self, work: Callable[[], None], holds: Callable[[], bool] = lambda: True) -> None:
+        """Wait for the next millisecond and do its work while time stands, if it `holds`.
+
+        Work on an arm that obeys no more needs time to pass: only then the robot tells why.
+        """
         with self._turn:
-            self._held = True
+            self._held, self._holds = True, holds
             if not self._turn.wait_for(lambda: self._arrived, timeout=30.0):
                 raise RuntimeError("the simulated robot's time stands still")
         try:
@@ -97,12 +104,33 @@ class Gate:
             self._turn.notify_all()
 
 
+class _Timed:
+    """An arm for whose soft stop robot time passes, also in the middle of a tick's work."""
+
+    def __init__(self, arm: DriverProcess, gate: Gate):
+        self._arm, self._gate = arm, gate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._arm, name)
+
+    def stop(self) -> None:
+        """Let time run, and brake."""
+        self._gate.release()
+        self._arm.stop()
+
+
 @dataclass
 class TwinRig:
     """The twin behind FCI, and one arm connected to it; use as a context manager."""
 
     runtime: Runtime
     address: str = "127.0.0.1"
+    speed_share: float = 1.0
+    """Of what the arm may do, as for a first run."""
+    silence_s: float = 10.0
+    """After which the driver stops an arm that nobody asks; drawing may take its time."""
+    watch: Callable[[TwinRig], None] = lambda rig: None
+    """Called after every millisecond of robot time, in the server's thread."""
     tell: Callable[[str], None] = lambda line: None
     said: list[str] = field(default_factory=list)
 
@@ -112,18 +140,29 @@ class TwinRig:
         self.twin, self.gate, self._done = Twin(self.drive), Gate(), False
         what, _, launch = cells_of("ramps")[0]
         self.twin.reset(THINGS[what], launch, 0)
-        self.plant = Plant(self.twin)
+        self.plant = Plant(self.twin, knows_plate=False)  # the driver must declare it, as on a real robot
         server = ServerConfig(self.address, pace=float("inf"), patience_s=0.9)
-        self.server = Server(self.plant, server, self.gate.on_tick, self._hear)
+        self.server = Server(self.plant, server, self._on_tick, self._hear)
         self._thread = threading.Thread(target=self.server.run, args=(lambda: self._done,), daemon=True)
         self._thread.start()
-        fr3 = Fr3Config(self.address, self.drive.stiffness, self.drive.damping, realtime=False)
+        plate = payload_of(self.config.mount, "plate")
+        self.fr3 = Fr3Config(
+            self.address, self.drive.stiffness, self.drive.damping, realtime=False, payload=plate
+        )
         try:
-            self.arm = DriverProcess(Fr3, fr3, silence_s=10.0)  # drawing may take its time
+            self.connect()
         except Exception:
             self._end()
             raise
         return self
+
+    def connect(self) -> None:
+        """Start a driver; one that was there before must be gone."""
+        self.arm = DriverProcess(Fr3, self.fr3, self.silence_s)
+
+    def _on_tick(self) -> None:
+        self.watch(self)
+        self.gate.on_tick()
 
     def __exit__(self, *_: object) -> None:
         self.gate.release()
@@ -140,6 +179,10 @@ class TwinRig:
         self.said.append(line)
         self.tell(line)
 
+    def moves(self) -> bool:
+        """Whether a motion runs on the robot."""
+        return self.server.cabinet.motion is not None
+
     def eyes(self, what: str, seed: int, perfect: bool) -> LabObserver:
         """What tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
         seen: LabObserver = TruthObserver(self.twin)
@@ -155,20 +198,33 @@ class TwinRig:
             self.twin.render(camera.name)
             self.twin.render(camera.name, (0, 0))
 
-    def session(self, log: Log) -> Session:
-        """A session on that arm."""
+    def session(self, log: Log, act: Act | None = None) -> Session:
+        """A session on that arm, with the runtime's policy or another."""
         law = LawConfig(**{f.name: getattr(self.drive, f.name) for f in fields(LawConfig)})
         driven = replace(
             self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
         )
         clock = lambda: self.twin.time_s  # noqa: E731
-        return Session(self.arm, TruthObserver(self.twin), self.runtime.act_one, driven, law, clock, log)
+        arm = cast(Arm, _Timed(self.arm, self.gate))
+        return Session(
+            arm, TruthObserver(self.twin), act or self.runtime.act_one, driven, law, clock, log,
+            speed_share=self.speed_share,
+        )  # fmt: skip
 
 
 def run_trials(
-    rig: TwinRig, kind: Kind, trials: int, seed: int, perfect_sight: bool, logs: Path | None
+    rig: TwinRig,
+    kind: Kind,
+    trials: int,
+    seed: int,
+    perfect_sight: bool,
+    logs: Path | None,
+    show: Callable[[Session], None] = lambda session: None,
 ) -> Iterator[Outcome]:
-    """Catch one thing after another, the cells of a kind of trials in turn; the arm goes home in between."""
+    """Catch one thing after another, the cells of a kind of trials in turn; the arm goes home in between.
+
+    `show` gets the session every tick.
+    """
     cells = cells_of(kind)
     for k in range(trials):
         what, label, launch = cells[k % len(cells)]
@@ -181,7 +237,7 @@ def run_trials(
         session = rig.session(log)
         stopped = len(rig.server.cabinet.reflexes)
         try:
-            yield _one(rig, session, what, launch, number, name, perfect_sight, stopped)
+            yield _one(rig, session, what, launch, number, name, perfect_sight, stopped, show)
         except ArmError as error:
             yield Outcome(name, False, False, "fault", str(error), (), {}, {}, rig.twin.speed_share, 0)
         finally:
@@ -198,6 +254,7 @@ def _one(
     name: str,
     perfect: bool,
     stopped: int,
+    show: Callable[[Session], None],
 ) -> Outcome:
     rig.gate.tick(lambda: rig.prepare(what, launch, seed, perfect))
     rig.gate.release()
@@ -206,12 +263,14 @@ def _one(
     eyes: LabObserver | None = None
 
     def work() -> None:
-        if eyes is not None:
+        if eyes is not None and rig.moves():
             eyes.tick()
         session.tick()
+        show(session)
 
-    while session.state == "homing" and rig.twin.time_s < LONGEST_HOMING_S:
-        rig.gate.tick(work)
+    until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
+    while session.state == "homing" and rig.twin.time_s < until:
+        rig.gate.tick(work, rig.moves)
     caught = began = False
     ticks = 0
     if session.state == "homed":
@@ -225,7 +284,7 @@ def _one(
 
         rig.gate.tick(begin)
         while not _ended(rig, session):
-            rig.gate.tick(work)
+            rig.gate.tick(work, rig.moves)
             ticks += 1
         state = rig.twin.state()
         began = session.loop is not None and session.loop.began_s is not None
@@ -235,9 +294,9 @@ def _one(
     ended, reason, share = session.state, session.reason, rig.twin.speed_share
     if session.state not in ("stopped", "fault"):
         session.go_home()
-        until = rig.twin.time_s + LONGEST_HOMING_S
+        until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
         while session.state == "returning" and rig.twin.time_s < until:
-            rig.gate.tick(session.tick)
+            rig.gate.tick(session.tick, rig.moves)
     cut, beyond = dict(session.clauses), dict(session.beyond)
     return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks)
 

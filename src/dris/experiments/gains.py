@@ -82,22 +82,36 @@ def catch_motions(policy: str, count: int, seed: int) -> list[Motion]:
 
 def step_motions(trained: CatchingConfig, size: float = 0.05, steps: int = 10) -> list[Motion]:
     """A step of every joint by itself from home, and the training world's answer."""
+    start = np.tile(np.array(trained.home), (JOINTS, 1))
+    asked = start + size * np.eye(JOINTS)
+    references = np.tile(asked[:, None], (1, steps, 1))
+    step_s = CatchingTask(trained).step_s
+    answered = training_answer(trained, start, references, step_s)
+    return [Motion(*rows, step_s) for rows in zip(start, references, answered, strict=True)]
+
+
+def training_answer(
+    trained: CatchingConfig, start: np.ndarray, references: np.ndarray, step_s: float
+) -> np.ndarray:
+    """How the training world's arms answer: joints [K, S, 7] every `SAMPLE_S`.
+
+    Args:
+        trained: The task.
+        start: [K, 7] where arms are at rest.
+        references: [K, T, 7], one every `step_s`.
+        step_s: A multiple of `SAMPLE_S`.
+    """
     task = CatchingTask(trained)
-    task.allocate(JOINTS, 1)
-    every = torch.arange(JOINTS)
-    task.world.place_arms(every, task.world.home.expand(JOINTS, -1), torch.zeros(JOINTS, JOINTS))
-    start = task.world.q.clone()
-    command = start + size * torch.eye(JOINTS)
+    task.allocate(len(start), 1)
+    single = lambda values: torch.as_tensor(np.array(values), dtype=torch.float32)  # noqa: E731
+    task.world.place_arms(torch.arange(len(start)), single(start), torch.zeros(len(start), JOINTS))
     joints = []
-    for _ in range(steps * round(task.step_s / SAMPLE_S)):
-        task.advance(command, SAMPLE_S)
-        joints.append(task.world.q.clone())
-    answered = torch.stack(joints).double().numpy()
-    asked = command.double().numpy()
-    return [
-        Motion(start[k].double().numpy(), np.tile(asked[k], (steps, 1)), answered[:, k], task.step_s)
-        for k in range(JOINTS)
-    ]
+    for t in range(references.shape[1]):
+        command = single(references[:, t])
+        for _ in range(round(step_s / SAMPLE_S)):
+            task.advance(command, SAMPLE_S)
+            joints.append(task.world.q.clone())
+    return torch.stack(joints, 1).double().numpy()
 
 
 def answer(twin: Twin, motion: Motion) -> np.ndarray:

@@ -33,6 +33,27 @@ class ArmState:
     """Why it does not, if something stopped it: a reflex, a user stop, a lost connection."""
 
 
+@dataclass(frozen=True)
+class Payload:
+    """Something rigid at the flange, in its frame."""
+
+    mass_kg: float = 0.0
+    centre_in_flange: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """[m]"""
+    inertia: tuple[float, ...] = (0.0,) * 9
+    """About that centre, by columns [kg m2]."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a robot believes that it carries, and compensates."""
+
+    end_effector: Payload
+    """By its own settings."""
+    load: Payload
+    """That it was told of besides."""
+
+
 class Arm(Protocol):
     """An arm whose own controller computes tau = K (q~ - q) - D dq + C at 1 kHz and adds gravity."""
 
@@ -41,6 +62,9 @@ class Arm(Protocol):
 
     def limits(self) -> JointLimits:
         """Of its joints, as the robot itself tells them."""
+
+    def carries(self) -> Carried:
+        """What the robot believes that it carries."""
 
     def begin(self, reference: np.ndarray) -> None:
         """Obey references from now on, beginning with joints [M]."""

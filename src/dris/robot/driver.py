@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
-from dris.robot.arm import Arm, ArmError, ArmState
+from dris.robot.arm import Arm, ArmError, ArmState, Carried
 
 ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
 """Longest that an arm may take to answer: to connect, begin, stop and recover, or within a tick [s]."""
@@ -54,6 +54,10 @@ class DriverProcess:
     def limits(self) -> JointLimits:
         """Of its joints."""
         return self._ask("limits")
+
+    def carries(self) -> Carried:
+        """What the robot believes that it carries."""
+        return self._ask("carries")
 
     def begin(self, reference: np.ndarray) -> None:
         """Obey references from now on."""

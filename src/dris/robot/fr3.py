@@ -14,7 +14,8 @@ import numpy as np
 
 from dris.catching.joint_limits import JointLimits
 from dris.core.validation import check_extra
-from dris.robot.arm import ArmError, ArmState, limits_of_urdf
+from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf
+from dris.robot.payload import near, payload
 
 READS = 3
 """Tries to read the state of an arm at rest; libfranka gives up after a second each."""
@@ -22,6 +23,8 @@ NEAR_RAD, STILL = 0.02, 0.05
 """An arm begins where it is [rad], at rest [rad/s]."""
 BEGIN_S = 5.0
 """Longest until it obeys [s]."""
+LOAD_S = 1.0
+"""A load that was declared is in the robot's state by then [s]."""
 STOP_S = 5.0
 """A soft stop is waited for so long [s]."""
 
@@ -42,12 +45,9 @@ class Fr3Config:
     usual 20 where joints can; never raise them to hide a wrong payload [design]."""
     force_threshold: float = 80.0
     """The same for forces [N]."""
-    payload_kg: float = 0.0
-    """Plate beyond what the robot's own settings say of its hand,"""
-    payload_in_flange: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """where its centre of mass is [m],"""
-    payload_inertia: tuple[float, ...] = (0.0,) * 9
-    """and its inertia about it, by columns [kg m2]."""
+    payload: Payload = Payload()
+    """Declared to the robot before it moves: the plate, beyond what the robot's own settings say of its
+    hand."""
 
 
 class Fr3:
@@ -93,6 +93,14 @@ class Fr3:
     def limits(self) -> JointLimits:
         """As the robot's own model tells them."""
         return limits_of_urdf(str(self._robot.model_urdf))
+
+    def carries(self) -> Carried:
+        """As its state tells."""
+        found = self._read()
+        return Carried(
+            payload(found.m_ee, found.F_x_Cee, found.I_ee),
+            payload(found.m_load, found.F_x_Cload, found.I_load),
+        )
 
     def state(self) -> ArmState:
         """What it measured last, and why it does not or would not obey, if so."""
@@ -171,10 +179,18 @@ class Fr3:
         config = self.config
         with self._named("the robot refuses its settings"):
             self._robot.set_collision_behavior(list(config.torque_thresholds), [config.force_threshold] * 6)
-            if config.payload_kg > 0:
-                self._robot.set_load(
-                    config.payload_kg, list(config.payload_in_flange), list(config.payload_inertia)
+            if config.payload.mass_kg > 0:
+                load = config.payload
+                self._robot.set_load(load.mass_kg, list(load.centre_in_flange), list(load.inertia))
+        end = time.monotonic() + LOAD_S
+        while not near(told := self.carries().load, config.payload):
+            if time.monotonic() > end:
+                raise ArmError(
+                    f"the robot was told of a load of {config.payload.mass_kg:.2f} kg and says that it "
+                    f"carries {told.mass_kg:.2f} kg at {np.round(told.centre_in_flange, 3).tolist()} m: "
+                    "look at its settings in Desk"
                 )
+            time.sleep(0.005)
 
     def _wait_for_control(self) -> None:
         """Until the robot obeys: before that it has no state of a motion to tell."""

@@ -7,6 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
+from dris.perception.plate import Plate
+from dris.robot.arm import ArmError
+from dris.robot.paths import Path
 from dris.robot.rig_observer import RigObserver
 from dris.robot.session import Session
 
@@ -18,6 +23,24 @@ OVERRUN_S = 0.02
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class NoEyes:
+    """The observer of a session that only follows paths: sees nothing."""
+
+    radius_m = 0.03
+
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """It needs no telling."""
+
+    def observe_plate(self, plate: Plate) -> None:
+        """It needs no telling."""
+
+    def estimate(self, time_s: float) -> None:
+        """There is no ball."""
+
+    def arrival(self, time_s: float, height_m: float) -> None:
+        """None comes."""
 
 
 class Ended(Exception):
@@ -45,6 +68,7 @@ def run_live(
     tell: Callable[[str], None],
     enough: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
+    show: Callable[[], None] = lambda: None,
 ) -> int:
     """Catch until ended; the arm is stopped softly on every way out. Returns how many balls were acted on.
 
@@ -54,33 +78,84 @@ def run_live(
         tell: Gets a line at every change of state.
         enough: Asked every tick; True ends it.
         sleep: Until the next tick.
+        show: Called every tick: `dris.robot.terminal.LiveView.show`, for instance.
     """
-    acted, shown = 0, len(session.changes)
-    overruns = 0
+    acted, late_s = 0, list[float]()
+
+    def after() -> None:
+        nonlocal acted
+        acted += _next(session)
+        show()
+
+    with _stopping(session, eyes.close):
+        session.connect()
+        session.start()
+        _tick(session, enough, tell, sleep, late_s, eyes.tick, after)
+    tell(
+        f"{session.state}: {session.reason}; {acted} balls, {len(late_s)} ticks over {1e3 * OVERRUN_S:.0f} ms"
+    )
+    return acted
+
+
+def run_path(
+    session: Session, path: Path, tell: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Go home, along a path from there and back, and stop; on every way out the arm is stopped softly.
+
+    Raises:
+        ArmError: It was stopped before the end; the message says by what.
+    """
+    there, late_s = False, list[float]()
+    with _stopping(session):
+        session.connect()
+        session.start()
+        _tick(session, lambda: session.state == "homed", tell, sleep, late_s)
+        if session.state == "homed":
+            session.follow(path)
+            _tick(session, lambda: session.state == "homed", tell, sleep, late_s)
+        there = session.state == "homed"
+    if not there:
+        raise ArmError(f"{session.state}: {session.reason}")
+
+
+@contextmanager
+def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Stop the arm whatever happens inside."""
     try:
         with ended_by_signals():
-            session.connect()
-            session.start()
-            while session.state not in ("stopped", "fault") and not enough():
-                began = time.perf_counter()
-                eyes.tick()
-                session.tick()
-                acted += _next(session)
-                for when_s, state, reason in session.changes[shown:]:
-                    tell(f"{when_s:9.3f} s  {state}{f': {reason}' if reason else ''}")
-                shown = len(session.changes)
-                left = TICK_S - (time.perf_counter() - began)
-                overruns += left < TICK_S - OVERRUN_S
-                if left > 0:
-                    sleep(left)
+            yield
     except Ended as signalled:
         session.stop(f"ended by {signalled}")
     finally:
         if session.state not in ("stopped", "fault"):
             session.stop("the session is over")
-        eyes.close()
-    tell(f"{session.state}: {session.reason}; {acted} balls, {overruns} ticks over {1e3 * OVERRUN_S:.0f} ms")
-    return acted
+        close()
+
+
+def _tick(
+    session: Session,
+    enough: Callable[[], bool],
+    tell: Callable[[str], None],
+    sleep: Callable[[float], None],
+    late_s: list[float],
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
+) -> None:
+    """Tick in real time until it is enough or the arm has stopped; ticks that took too long are noted."""
+    shown = 0
+    while session.state not in ("stopped", "fault") and not enough():
+        began = time.perf_counter()
+        before()
+        session.tick()
+        after()
+        for when_s, state, reason in session.changes[shown:]:
+            tell(f"{when_s:9.3f} s  {state}{f': {reason}' if reason else ''}")
+        shown = len(session.changes)
+        left = TICK_S - (time.perf_counter() - began)
+        if TICK_S - left > OVERRUN_S:
+            late_s.append(TICK_S - left)
+        if left > 0:
+            sleep(left)
 
 
 def _next(session: Session) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError
+from dris.robot.payload import compare
 from dris.robot.runtime import Runtime
 
 MEDIAN_S, SLOWEST_S = 0.001, 0.02
@@ -42,6 +43,7 @@ def preflight(runtime: Runtime, arm: Arm) -> Iterator[Check]:
     yield _asked("arm", lambda: _state(arm))
     yield _asked("limits", lambda: _limits(arm, config))
     yield _asked("posture", lambda: _posture(arm, config))
+    yield _asked("payload", lambda: Check("payload", *compare(arm.carries(), config.mount)))
 
 
 def _asked(name: str, look: Callable[[], Check]) -> Check:

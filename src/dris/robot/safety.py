@@ -90,6 +90,11 @@ class SafetyConfig:
     """The plate's corners, hand, wrist and forearm stay above [m] [design]."""
     clearance: float = 0.02
     """Between the plate and the robot's base to forearm [m] [design]."""
+    workspace_overshoot: float = 0.06
+    """How far the arm itself may pass the workspace that references keep [m]: soft gains overshoot by 4 to
+    5 cm; beyond, it is stopped [design]."""
+    keep_out_overshoot: float = 0.01
+    """The same towards table and robot: half of `clearance` [m] [design]."""
     hold_age_s: float = 0.075
     """Older than this, what a reference rests on counts no more [s]: six frames of 80 a second [design]."""
     stop_age_s: float = 0.25
@@ -111,8 +116,9 @@ class SafetyConfig:
         if not np.less(self.workspace_low, self.workspace_high).all():
             found = f"{self.workspace_low}, {self.workspace_high}"
             raise ValueError(f"workspace_low must lie below workspace_high, got {found}")
-        if self.position_margin < 0 or self.clearance < 0:
-            raise ValueError("position_margin and clearance must not be negative")
+        for name in ("position_margin", "clearance", "workspace_overshoot", "keep_out_overshoot"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, eq=False)

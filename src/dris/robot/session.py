@@ -1,24 +1,25 @@
 """A session on one robot: connect, home, arm, catch, return, and stop when anything is wrong.
 
     disconnected -> connected -> homed -> armed -> approaching -> catching -> returning -> homed
-                                                            any -> stopped, fault (need a person)
+                                          homed -> following -> homed
+                                            any -> stopped, fault (need a person)
 
-Once a tick: read the arm, let the catch loop or the way home ask for joints, shape that by the governed law,
-pass it through the safety filter, send it, log it. The clock is handed in: a robot's, a twin's, a test's.
-Nothing moves outside homing, armed, approaching, catching and returning; after a stop nothing moves until
-somebody calls `connect` again.
+Once a tick: read the arm, hold it to its workspace, let the catch loop or a path ask for joints, shape that
+by the governed law, pass it through the safety filter, send it, log it. The clock is handed in: a robot's, a
+twin's, a test's. Nothing moves outside homing, following, armed, approaching, catching and returning; after a
+stop nothing moves until somebody calls `connect` again.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from ruckig import InputParameter, Result, Ruckig, Trajectory
 
-from dris.catching.approach import Approach
+from dris.catching.approach import Approach, ApproachLimits
 from dris.catching.control import Act, BallEstimate, BallObserver, Controller
 from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Kinematics
@@ -26,16 +27,20 @@ from dris.catching.law import TICK_S, LawConfig
 from dris.catching.loop import CatchLoop
 from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError, ArmState
+from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
+from dris.robot.paths import Path, WayHome
 from dris.robot.safety import LONGEST_TICK_S, TAU_MAX, Measured, SafetyConfig, filter_reference
 from dris.robot.shaping import Shaper
+from dris.robot.slowing import slowed
 
 State = Literal[
     "disconnected",
     "connected",
     "homing",
     "homed",
+    "following",
     "armed",
     "approaching",
     "catching",
@@ -43,11 +48,7 @@ State = Literal[
     "stopped",
     "fault",
 ]
-MOVING: frozenset[State] = frozenset({"homing", "armed", "approaching", "catching", "returning"})
-HOME_SHARE = 0.15
-"""Of the joints' speeds on the way home [design]."""
-HOME_ACCELERATION, HOME_JERK = 1.0, 5.0
-"""[rad/s2], [rad/s3]; FCI's motion generators may have 10 and 5000 [design]."""
+MOVING: frozenset[State] = frozenset({"homing", "following", "armed", "approaching", "catching", "returning"})
 AT_HOME_RAD = 0.03
 """As near counts as home: soft gains leave some milliradians to friction [rad] [design]."""
 LONGEST_HOLD_S = 1.0
@@ -84,6 +85,7 @@ class Session:
         log: Log | None = None,
         safety: SafetyConfig | None = None,
         begins_when_seen: bool = False,
+        speed_share: float = 1.0,
     ):
         """Get ready; nothing is sent.
 
@@ -98,14 +100,18 @@ class Session:
             safety: Limits of the filter; by default those of the law's gains.
             begins_when_seen: Whether the policy takes over as soon as a ball is seen, as for one that lies
                 on the plate; otherwise the arm approaches first.
+            speed_share: Of all that it may do, for a first run: joints, plate, approach and way home go no
+                faster than this share of what they would.
         """
         self.arm, self.observer, self.clock = arm, observer, clock
+        self.begins_when_seen, self.speed_share = begins_when_seen, speed_share
+        config, law, self.safety = slowed(
+            speed_share, config, law, safety or SafetyConfig(law.stiffness, law.damping)
+        )
         self._act, self._config, self._law, self._log = act, config, law, log or Log()
-        self.begins_when_seen = begins_when_seen
-        self.safety = safety or SafetyConfig(law.stiffness, law.damping)
-        self._kinematics = Kinematics(config.home, config.mount)
-        self._clearance = Clearance(self._kinematics.home, config.mount)
-        self._limits: JointLimits = self._kinematics.limits
+        self.kinematics = Kinematics(config.home, config.mount)
+        self._clearance = Clearance(self.kinematics.home, config.mount)
+        self.limits: JointLimits = self.kinematics.limits
         self.state: State = "disconnected"
         self.reason = ""
         """Why it is in this state, where that needs saying."""
@@ -116,7 +122,12 @@ class Session:
         self.recoveries = 0
         self.loop: CatchLoop | None = None
         self._last_s = self._rests_on_s = self._alive_s = -np.inf
-        self._measured: ArmState | None = None
+        self.measured: ArmState | None = None
+        """What the arm told last."""
+        self.seen: BallEstimate | None = None
+        """What the policy acted on last, and"""
+        self.fired: tuple[str, ...] = ()
+        """clauses of the filter in the last tick."""
         self._seen: BallEstimate | None = None
 
     # What a person asks for.
@@ -135,35 +146,43 @@ class Session:
                 self._go("fault", state.error)
                 raise ArmError(f"the robot is in an error: {state.error}; clear it at the robot")
             self.recoveries += 1
-        self._limits = self.arm.limits()
+        self.limits = self.arm.limits().slowed(self.speed_share)
         self._go("connected", "")
 
     def start(self) -> None:
         """Begin to obey references where the arm is, and go home slowly."""
         self._expect("connected")
         q = self.arm.state().q
-        low, high = self._limits.low + 1e-3, self._limits.high - 1e-3
+        low, high = self.limits.low + 1e-3, self.limits.high - 1e-3
         if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
             raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
         self.arm.begin(q)
-        self._sent, self._measured, self._alive_s = q.copy(), None, self.clock()
-        self._shaper = Shaper(self._law, self._kinematics, self._limits, np.array(TAU_MAX))
+        self._sent, self.measured, self._alive_s = q.copy(), None, self.clock()
+        self._shaper = Shaper(self._law, self.kinematics, self.limits, np.array(TAU_MAX))
+        self._boundary = Boundary(self.safety, self._clearance, q)
         self._last_s = self.clock()
         self._plan_home("homing", q)
 
     def arm_now(self) -> None:
         """Wait for a ball from now on."""
         self._expect("homed")
-        assert self._measured is not None  # an arm that is homed has told where it is
-        wish = self._wish = _Wish(self.clock(), self._measured.q)
+        assert self.measured is not None  # an arm that is homed has told where it is
+        wish = self._wish = _Wish(self.clock(), self.measured.q)
         controller = Controller(self._act, self._config)
-        approach = None if self.begins_when_seen else Approach(self._config, self._kinematics)
+        slow = ApproachLimits(speed_share=self.speed_share * ApproachLimits.speed_share)
+        approach = None if self.begins_when_seen else Approach(self._config, self.kinematics, slow)
         if approach is not None:
-            approach.start(self._kinematics.home, self.clock())
-        wish.wished = self._kinematics.home.copy()
+            approach.start(self.kinematics.home, self.clock())
+        wish.wished = self.kinematics.home.copy()
         self._last_s = self.clock() - TICK_S  # a new ball may come with a clock of its own
         self.loop = CatchLoop(wish, self.observer, controller, approach, on_step=self._saw)
         self._go("armed", "")
+
+    def follow(self, path: Path) -> None:
+        """Go along a path that begins and ends at home; then it is homed again."""
+        self._expect("homed")
+        self._path, self._since_s = path, self.clock()
+        self._go("following", "")
 
     def go_home(self) -> None:
         """Give up the catch and return."""
@@ -178,7 +197,15 @@ class Session:
         except ArmError as error:
             reason = f"{reason}; {error}"
         self._go(state, reason)
-        self._log.close()
+        with contextlib.suppress(OSError):  # a disk that is full was told of already
+            self._log.close()
+
+    # What others may look at.
+
+    @property
+    def sight_age_s(self) -> float:
+        """Since the last sight that the policy acted on [s]."""
+        return self.clock() - self._rests_on_s
 
     # What happens every tick.
 
@@ -193,11 +220,13 @@ class Session:
             return self.stop(str(error), "fault")
         if measured.error or not measured.moving:
             return self.stop(measured.error or "the arm no longer obeys: the driver stopped it", "fault")
-        if self._measured is None or measured.time_s != self._measured.time_s:
+        if self.measured is None or measured.time_s != self.measured.time_s:
             self._alive_s = now_s
         elif now_s - self._alive_s > FROZEN_S:
             return self.stop(f"the arm has told the same state for {FROZEN_S} s", "fault")
-        self._measured = measured
+        self.measured = measured
+        if broken := self._boundary.broken(measured.q):
+            return self.stop(broken)
         level, why = getattr(self.observer, "trust", ("fine", ""))
         if level == "stop" and self.state != "homing":
             return self.stop(f"the eyes: {why}")
@@ -206,14 +235,19 @@ class Session:
             wished = self._wished(now_s, measured)
         except ValueError as error:  # an action that is not finite
             return self.stop(str(error), "fault")
-        self._send(now_s, measured, wished)
+        if self.state in MOVING or self.state == "homed":
+            self._send(now_s, measured, wished)
 
     def _wished(self, now_s: float, measured: ArmState) -> np.ndarray:
         """Joints that approach, policy or the way home ask for; changes the state as they say."""
         if self.state in ("homing", "returning"):
             return self._on_the_way_home(now_s, measured)
+        if self.state == "following":
+            if now_s - self._since_s >= self._path.duration_s:
+                self._go("homed", "")
+            return self._path.at(now_s - self._since_s)
         if self.state == "homed" or self.loop is None:
-            return self._kinematics.home
+            return self.kinematics.home
         self._wish.time_s, self._wish.q = now_s, measured.q
         self.loop.tick()
         if self.loop.began_s is not None:
@@ -237,14 +271,14 @@ class Session:
         shaped = self._shaper.reference(measured.q, measured.dq, wished, tick_s)
         age_s = self._age(now_s)
         now = Measured(measured.q, measured.dq, self._sent, dt_s, age_s)
-        safe = filter_reference(self.safety, self._limits, self._clearance, shaped, now)
+        safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
-        self._last_s, self._sent = now_s, safe.reference
+        self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
         seen = self._seen
         decision = self.loop.decisions[-1] if self.loop is not None and self.loop.decisions else None
         acted = decision is not None and decision.time_s == now_s
-        self._log.add(
+        self._note(
             Tick(
                 now_s, self.state, measured.q.tolist(), measured.dq.tolist(), wished.tolist(),
                 safe.reference.tolist(), list(safe.clauses),
@@ -258,6 +292,7 @@ class Session:
     def _saw(self, seen: BallEstimate | None) -> None:
         self._seen = seen
         if seen is not None:
+            self.seen = seen
             self._rests_on_s = self.clock() - seen.age_s
 
     def _age(self, now_s: float) -> float:
@@ -274,26 +309,19 @@ class Session:
 
     def _on_the_way_home(self, now_s: float, measured: ArmState) -> np.ndarray:
         elapsed_s = now_s - self._since_s
-        if elapsed_s < self._trajectory.duration:
-            return np.array(self._trajectory.at_time(max(elapsed_s, 0.0))[0])
-        home = self._kinematics.home
+        if elapsed_s < self._path.duration_s:
+            return self._path.at(elapsed_s)
+        home = self.kinematics.home
         if np.abs(measured.q - home).max() < AT_HOME_RAD and np.abs(measured.dq).max() < 0.02:
             self.loop = None
             self._go("homed", "")
-        elif elapsed_s > self._trajectory.duration + 5.0:
+        elif elapsed_s > self._path.duration_s + 5.0:
             off = float(np.abs(measured.q - home).max())
             self.stop(f"the arm does not reach its home: {off:.3f} rad away; is something in its way?")
         return home
 
     def _plan_home(self, state: State, q: np.ndarray) -> None:
-        plan, joints = InputParameter(len(q)), len(q)
-        plan.current_position, plan.target_position = list(q), list(self._kinematics.home)
-        plan.max_velocity = list(HOME_SHARE * np.asarray(self._limits.speed))
-        plan.max_acceleration, plan.max_jerk = [HOME_ACCELERATION] * joints, [HOME_JERK] * joints
-        self._trajectory = Trajectory(joints)
-        result = Ruckig(joints).calculate(plan, self._trajectory)
-        if result not in (Result.Working, Result.Finished):
-            raise ArmError(f"there is no way home from {np.round(q, 3).tolist()}: {result}")
+        self._path = WayHome(q, self.kinematics.home, self.limits)
         self._since_s = self.clock()
         self._go(state, "")
 
@@ -305,4 +333,15 @@ class Session:
         if state != self.state:
             self.changes.append((self.clock(), state, reason))
             self.state, self.reason = state, reason
-            self._log.add(Tick(self.clock(), state, [], [], note=reason or "begins"), flush=True)
+            self._note(Tick(self.clock(), state, [], [], note=reason or "begins"), flush=True)
+
+    def _note(self, tick: Tick, flush: bool = False) -> None:
+        """Log a tick; what cannot be written down does not go on."""
+        try:
+            self._log.add(tick, flush)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._log.close()
+            self._log = Log()
+            if self.state in MOVING or self.state in ("connected", "homed"):
+                self.stop(f"the log cannot be written: {error.strerror}", "fault")

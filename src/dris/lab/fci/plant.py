@@ -12,7 +12,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from dris.catching.robot_model import robot_model
+from dris.catching.robot_model import at_flange, robot_spec
 from dris.lab.fci.limits import Limits, Moment, Reference
 from dris.lab.launch import Launch
 from dris.lab.model import JOINTS
@@ -36,15 +36,24 @@ _SINGULAR = 1e-4 * np.eye(6)
 class Plant:
     """A twin after its `reset`, driven a millisecond at a time."""
 
-    def __init__(self, twin: Twin):
+    def __init__(self, twin: Twin, knows_plate: bool = True):
         """Hold the twin's arm where it is.
+
+        Args:
+            twin: After its `reset`.
+            knows_plate: Whether the plate is part of the robot's own settings, beside its hand. If not, a
+                client must declare it as a load, as on a real robot, or the arm sinks under it.
 
         Raises:
             RuntimeError: The twin was not reset.
         """
         twin.state()
         self.twin = twin
-        self.model = robot_model(twin.config.mount)
+        spec = robot_spec(twin.config.mount)
+        self._knows_plate = knows_plate
+        if not knows_plate:
+            spec.geom("plate").mass = 0.0
+        self.model = spec.compile()
         """The arm as the robot knows it: no thing, no laboratory."""
         self.model.opt.gravity[2] = -twin.config.lab.gravity
         self._data = mujoco.MjData(self.model)
@@ -169,20 +178,5 @@ class Plant:
         return self._moment
 
     def end_effector(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Mass [kg], centre [3] and inertia [3, 3] about it of hand and plate, in the flange's axes."""
-        model, data = self.model, mujoco.MjData(self.model)
-        mujoco.mj_kinematics(model, data)
-        axes, origin = data.xmat[self._link7].reshape(3, 3), data.xpos[self._link7]
-        parts = []
-        for name in ("hand", "plate"):
-            body = model.body(name).id
-            centre = axes.T @ (data.xipos[body] - origin) - FLANGE
-            turn = axes.T @ data.ximat[body].reshape(3, 3)
-            parts.append((model.body_mass[body], centre, turn @ np.diag(model.body_inertia[body]) @ turn.T))
-        mass = sum(part[0] for part in parts)
-        centre = sum(part[0] * part[1] for part in parts) / mass
-        inertia = np.zeros((3, 3))
-        for part_mass, part_centre, own in parts:
-            arm = part_centre - centre
-            inertia += own + part_mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-        return float(mass), centre, inertia
+        """By the robot's settings: mass [kg], centre [3] and inertia [3, 3] about it, flange frame."""
+        return at_flange(self.model, ("hand", "plate") if self._knows_plate else ("hand",))

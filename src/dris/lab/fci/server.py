@@ -14,11 +14,12 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from dris.lab.fci.cabinet import STANDING, Cabinet
-from dris.lab.fci.faults import Line, within
+from dris.lab.fci.faults import Faults, Line, within
 from dris.lab.fci.plant import Plant
 from dris.lab.fci.protocol import (
     PORT,
@@ -128,6 +129,17 @@ class Server:
         self.clock_ms += 1
         self._on_tick()
         self._wait_for_pace()
+
+    def set_faults(self, faults: Faults) -> None:
+        """From now on these; their times count from the next command. Call it between two milliseconds."""
+        self.config = replace(self.config, faults=faults)
+        self._states, self._commands = (Line(faults, way) for way in ("states", "commands"))
+        self._first_ms, self._fault_done = None, set()
+
+    @property
+    def connected(self) -> bool:
+        """Whether a client is there."""
+        return self._client is not None
 
     # Clients
 

@@ -1,0 +1,122 @@
+"""What `dris identify-gains` does on the twin and on a robot."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dris.core.files import write_json
+from dris.core.schema import header
+
+if TYPE_CHECKING:
+    from dris.catching.settings import CatchingConfig
+    from dris.experiments.identification import Identified, Truth
+    from dris.robot.excitation import Excitation, ExcitationConfig
+    from dris.robot.runtime import Runtime
+
+SPEED_SHARE = 0.5
+"""Of the arm's speeds that law and filter allow while it is excited, whatever the excitation asks for."""
+
+
+def on_twin(
+    runtime: Runtime, address: str, excitation: ExcitationConfig, log: Path, json_file: Path | None
+) -> int:
+    """Identify the twin's arm behind Franka's protocol, and compare with the truth."""
+    from dris.core.process import draw_without_screen
+
+    draw_without_screen()
+    from dris.cli.robot import passed
+    from dris.experiments.deploy import TwinRig
+    from dris.experiments.identification import Truth, excite_twin, identified
+
+    path = _path(runtime.contract.catching(), excitation)
+    if path is None:
+        return 1
+    with TwinRig(runtime, address, speed_share=SPEED_SHARE) as rig:
+        if not passed(runtime, rig.arm):
+            return 1
+        excite_twin(rig, path, log, _say)
+        drive = rig.drive
+    result = identified(log, excitation, runtime.contract.catching(), drive.stiffness, drive.damping)
+    return _tell(result, Truth.of(result.found, drive), json_file)
+
+
+def on_robot(
+    runtime: Runtime,
+    address: str,
+    move: bool,
+    excitation: ExcitationConfig,
+    log: Path,
+    json_file: Path | None,
+) -> int:
+    """Look at a real arm, and, if it may move, identify it."""
+    import time
+
+    from dris.catching.law import LawConfig
+    from dris.cli.robot import passed
+    from dris.experiments.identification import identified
+    from dris.robot.driver import DriverProcess
+    from dris.robot.fr3 import Fr3, Fr3Config
+    from dris.robot.live import NoEyes, run_path
+    from dris.robot.log import Log
+    from dris.robot.payload import payload_of
+    from dris.robot.session import Session
+
+    config = runtime.contract.catching()
+    path = _path(config, excitation)
+    if path is None:
+        return 1
+    plate = payload_of(config.mount, "plate")
+    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping, payload=plate))
+    try:
+        good = passed(runtime, arm)
+        if not move or not good:
+            _say("dry run: nothing was sent but questions; --move moves" if good else "not ready: see above")
+            return 0 if good else 1
+        law = LawConfig(config.stiffness, config.damping, config.joint_speed, 0.9, True)
+        made_of = {"policy": runtime.contract.policy, "task_config": config}
+        session = Session(
+            arm, NoEyes(), runtime.act_one, config, law, time.monotonic, Log.open(log, **made_of),
+            speed_share=SPEED_SHARE,
+        )  # fmt: skip
+        run_path(session, path, _say)
+    finally:
+        arm.close()
+    return _tell(identified(log, excitation, config, config.stiffness, config.damping), None, json_file)
+
+
+def _path(config: CatchingConfig, excitation: ExcitationConfig) -> Excitation | None:
+    """The excitation, if it stays clear of everything; says how far it goes."""
+    from dris.catching.kinematics import Kinematics
+    from dris.robot.clearance import Clearance
+    from dris.robot.excitation import Excitation
+    from dris.robot.identify import extent
+    from dris.robot.safety import SafetyConfig
+
+    kinematics = Kinematics(config.home, config.mount)
+    path = Excitation(excitation, kinematics.home, kinematics.limits)
+    clearance = Clearance(kinematics.home, config.mount)
+    how = extent(path, kinematics.limits, clearance, SafetyConfig(config.stiffness, config.damping))
+    where = "inside workspace and keep-out" if how.clear else "LEAVES workspace or keep-out"
+    _say(
+        f"{path.duration_s:.0f} s: joints up to {how.joint_rad:.3f} rad from home at "
+        f"{how.joint_speed_share:.2f} of their speeds, the plate up to {100 * how.plate_m:.0f} cm; {where}"
+    )
+    return path if how.clear else None
+
+
+def _tell(result: Identified, truth: Truth | None, json_file: Path | None) -> int:
+    from dris.experiments.identification import table
+
+    print(table(result, truth))
+    print(f"delay {1e3 * result.found.delay_s:.1f} ms from a tick's reference to its torque")
+    print(f"{1e3 * result.training_rms_m:.1f} mm RMS of the plate from the training world's answer")
+    print(f"to match, tell it K = {result.matching_stiffness}, D = {result.matching_damping}")
+    found: dict[str, Any] = {**header("identified-gains"), **asdict(result)}
+    write_json(json_file, found | ({} if truth is None else {"error": asdict(truth)}))
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,338 @@
+"""Throws with random faults for a long time, through session, driver and Franka's protocol, in lockstep.
+
+Every round is a throw; at a random moment something goes wrong, or nothing does. Whether the arm came to rest
+in time is judged behind the protocol, by the robot's own joints, not by the session. Afterwards somebody
+clears what is there and the next round begins; a driver that is gone is started anew.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dris.catching.control import BallEstimate, BallObserver
+from dris.experiments.deploy import LONGEST_HOMING_S, TwinRig
+from dris.experiments.trials.table import cells_of
+from dris.lab.fci.cabinet import STANDING
+from dris.lab.fci.faults import Faults
+from dris.lab.objects import THINGS
+from dris.lab.observer import TruthObserver
+from dris.perception.arrival import Arrival
+from dris.perception.plate import Plate
+from dris.robot.arm import ArmError
+from dris.robot.log import Log
+from dris.robot.session import Session
+
+Fault = Literal[
+    "none", "lossy", "deaf", "silent", "garbage", "user-stop", "closed", "frozen-sight", "blind", "distrust",
+    "not-finite", "killed-driver", "silent-session", "full-disk",
+]  # fmt: skip
+"""none, lossy (a tenth of all datagrams lost, late, doubled or out of order): it goes on. blind: it holds,
+and returns after a second. All others must stop the arm. deaf, silent: 60 ms without commands or states.
+garbage: a datagram that is no state. closed: the robot closes the connection. frozen-sight: the last sight,
+ever older. distrust: the monitor says stop. not-finite: an action is none. killed-driver: SIGKILL.
+silent-session: nobody asks the driver any more."""
+GOES_ON: tuple[Fault, ...] = ("none", "lossy", "blind")
+IN_CATCH: tuple[Fault, ...] = ("frozen-sight", "blind", "not-finite")
+"""Faults of what only a catch uses."""
+_SHARE = 0.025
+LOSSY = Faults(
+    lost_states=_SHARE, late_states=_SHARE, duplicated_states=_SHARE, reordered_states=_SHARE,
+    lost_commands=_SHARE, late_commands=_SHARE, duplicated_commands=_SHARE, reordered_commands=_SHARE,
+)  # fmt: skip
+NETWORK: dict[Fault, Faults] = {
+    "lossy": LOSSY,
+    "deaf": Faults(deaf_at_ms=0, deaf_ms=60),
+    "silent": Faults(silent_at_ms=0, silent_ms=60),
+    "garbage": Faults(garbage_at_ms=0),
+    "user-stop": Faults(user_stop_at_ms=0, user_stop_ms=300),
+    "closed": Faults(close_at_ms=0),
+}
+WITHIN_S = 1.5
+"""An arm that has not come to rest by then, in robot time, has missed its stop [s]."""
+SILENCE_S = 3.0
+"""Of the driver's watch, by the wall's clock [s]: longer than on a robot, for this machine may be busy."""
+ROUND_S, LATEST_S = 3.0, 1.8
+"""A throw is followed for so long, and faults begin within this time of it [s]: balls arrive after 1 s."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What became of one throw."""
+
+    number: int
+    fault: Fault
+    ended: str
+    """The session's state, and why."""
+    injected: bool
+    """Whether the fault came to be; one of what only a catch uses needs a catch."""
+    stopped_s: float | None
+    """From the fault to an arm at rest, in robot time, where it had to stop."""
+    missed: bool
+    """Whether it had to stop and did not, had to go on and stopped, or did not even begin."""
+    reflexes: tuple[str, ...]
+    recovered: bool
+    """Whether an error was cleared before the next round."""
+    new_driver: bool
+    memory_mb: float
+    """Resident, of this process,"""
+    driver_mb: float
+    """and of the driver's."""
+    threads: int
+    files: int
+
+
+class Eyes:
+    """The truth, until something is wrong with it."""
+
+    trust = ("fine", "")
+
+    def __init__(self, behind: BallObserver):
+        self._behind, self.fault = behind, "none"
+        self._last: tuple[float, BallEstimate] | None = None
+        self.radius_m = behind.radius_m
+
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """Handed on."""
+        self._behind.observe_joints(time_s, q)
+
+    def observe_plate(self, plate: Plate) -> None:
+        """Handed on."""
+        self._behind.observe_plate(plate)
+
+    def estimate(self, time_s: float) -> BallEstimate | None:
+        """What is true, old, or nothing."""
+        if self.fault == "blind":
+            return None
+        if self.fault == "frozen-sight" and self._last is not None:
+            seen_s, ball = self._last
+            return BallEstimate(ball.position, ball.velocity, time_s - seen_s)
+        found = self._behind.estimate(time_s)
+        self._last = None if found is None else (time_s, found)
+        return found
+
+    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
+        """Handed on."""
+        return self._behind.arrival(time_s, height_m)
+
+
+class Watch:
+    """When the arm came to rest after a fault, by the robot's clock; called every millisecond."""
+
+    def __init__(self) -> None:
+        self.began_ms: int | None = None
+        self.rested_ms: int | None = None
+
+    def begin(self, rig: TwinRig) -> None:
+        """A fault begins now."""
+        self.rested_ms, self.began_ms = None, rig.server.clock_ms
+
+    def __call__(self, rig: TwinRig) -> None:
+        """Look at the robot itself."""
+        if self.began_ms is None or self.rested_ms is not None:
+            return
+        if rig.server.cabinet.motion is None and np.abs(rig.plant.dq).max() < STANDING:
+            self.rested_ms = rig.server.clock_ms
+
+    def rested_s(self) -> float | None:
+        """From the fault to rest [s]."""
+        if self.began_ms is None or self.rested_ms is None:
+            return None
+        return 1e-3 * (self.rested_ms - self.began_ms)
+
+
+def soak(
+    rig: TwinRig,
+    watch: Watch,
+    seed: int,
+    enough: Callable[[int], bool],
+    faults: tuple[Fault, ...] = get_args(Fault),
+) -> Iterator[Round]:
+    """Rounds until `enough` of their number; the first go through all faults once, then they are drawn.
+
+    `watch` must be the rig's.
+    """
+    generator = np.random.default_rng(seed)
+    number = 0
+    while not enough(number):
+        fault = faults[number] if number < len(faults) else faults[generator.integers(len(faults))]
+        yield _Round(rig, watch, generator, number, fault).run()
+        number += 1
+
+
+class _Round:
+    def __init__(self, rig: TwinRig, watch: Watch, generator: np.random.Generator, number: int, fault: Fault):
+        self.rig, self.watch, self.number, self.fault = rig, watch, number, fault
+        self.what, _, self.launch = cells_of("ramps")[int(generator.integers(len(cells_of("ramps"))))]
+        self.seed, self.after_s = int(generator.integers(2**31)), float(generator.uniform(0.0, LATEST_S))
+        self.injected, self.broken = False, False
+        self.recovered = self.new_driver = False
+
+    def run(self) -> Round:
+        rig = self.rig
+        before = len(rig.server.cabinet.reflexes)
+        self.watch.began_ms = None
+        ended = "never began"
+        session = rig.session(Log(), self._act)
+        try:
+            self._begin(session)
+            self._throw(session)
+            ended = f"{session.state}: {session.reason}" if session.reason else session.state
+        except ArmError as error:
+            ended = f"never began: {error}"
+        finally:
+            rig.gate.release()
+            session.stop("the round is over")
+        rested_s = self._wait_for_rest()
+        within_s = WITHIN_S + (2 * SILENCE_S if self.fault == "silent-session" else 0.0)
+        stopped = ended.startswith(("stopped", "fault"))
+        if self.fault in GOES_ON:
+            missed, rested_s = stopped, None
+        else:
+            missed = self.injected and (rested_s is None or rested_s > within_s or not stopped)
+        missed = missed or ended.startswith("never")
+        self._mend()
+        reflexes = tuple(", ".join(errors) for errors in rig.server.cabinet.reflexes[before:])
+        return Round(
+            self.number, self.fault, ended, self.injected, rested_s, missed, reflexes,
+            self.recovered, self.new_driver,
+            resident_mb(os.getpid()), resident_mb(rig.arm.process.pid), threading.active_count(),
+            len(os.listdir("/proc/self/fd")),
+        )  # fmt: skip
+
+    def _act(self, states: np.ndarray, condition: np.ndarray) -> np.ndarray:
+        wrong = self.fault == "not-finite" and self.injected
+        return np.full(5, np.nan) if wrong else self.rig.runtime.act_one(states, condition)
+
+    def _begin(self, session: Session) -> None:
+        rig = self.rig
+        rig.gate.tick(lambda: rig.plant.start_trial(THINGS[self.what], self.launch, self.seed))
+        rig.gate.release()
+        session.connect()
+        session.start()
+        until = rig.twin.time_s + LONGEST_HOMING_S
+        while session.state == "homing" and rig.twin.time_s < until:
+            rig.gate.tick(session.tick, rig.moves)
+        if session.state != "homed":
+            raise ArmError(f"not homed: {session.state} {session.reason}")
+
+    def _throw(self, session: Session) -> None:
+        rig = self.rig
+        eyes = Eyes(TruthObserver(rig.twin))
+
+        def begin() -> None:
+            rig.plant.start_trial(THINGS[self.what], self.launch, self.seed)
+            session.observer = eyes
+            session.arm_now()
+
+        rig.gate.tick(begin)
+        end_s = ROUND_S
+        while session.state not in ("stopped", "fault", "homed") and rig.twin.time_s < end_s:
+            if not self.injected and self._now(session):
+                self._tick(lambda: self._inject(session, eyes))
+                end_s = rig.twin.time_s + (4.0 if self.fault == "blind" else WITHIN_S)
+            if self.fault == "silent-session" and self.injected:
+                rig.gate.release()  # robot time goes on without us
+                time.sleep(SILENCE_S + 1.0)
+            self._tick(session.tick)
+
+    def _now(self, session: Session) -> bool:
+        if self.fault == "none":
+            return False
+        return self.rig.twin.time_s >= self.after_s and (
+            self.fault not in IN_CATCH or session.state == "catching"
+        )
+
+    def _tick(self, work: Callable[[], None]) -> None:
+        """In the next millisecond; where nobody is connected, robot time may stand."""
+        if self.rig.server.connected:
+            self.rig.gate.tick(work, self.rig.moves)
+        else:
+            self.rig.gate.release()
+            work()
+
+    def _inject(self, session: Session, eyes: Eyes) -> None:
+        rig = self.rig
+        self.injected = True
+        self.watch.begin(rig)
+        if self.fault in NETWORK:
+            rig.server.set_faults(NETWORK[self.fault])
+        elif self.fault == "distrust":
+            eyes.trust = ("stop", "a fault of the soak")
+        elif self.fault == "killed-driver":
+            rig.arm.process.kill()
+        elif self.fault == "full-disk":
+            session._log.file = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
+        eyes.fault = self.fault
+
+    def _wait_for_rest(self) -> float | None:
+        """Until the robot itself stands, or should have."""
+        end = time.monotonic() + 10.0
+        while self.injected and self.watch.rested_s() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        return self.watch.rested_s()
+
+    def _mend(self) -> None:
+        """What a person does before the next throw."""
+        rig = self.rig
+        if rig.server.connected:
+            rig.gate.tick(self._clear)
+            rig.gate.release()
+        else:
+            self._clear()
+        time.sleep(0.2)
+        try:
+            if rig.arm.state().error:
+                self.recovered = rig.arm.recover()
+            self.broken = bool(rig.arm.state().error)
+        except ArmError:
+            self.broken = True
+        if self.broken:
+            rig.arm.process.kill()
+            rig.arm.close()
+            rig.connect()
+            self.new_driver = True
+
+    def _clear(self) -> None:
+        self.rig.server.set_faults(Faults())
+        self.rig.server.cabinet.user_stop(False)
+
+
+def resident_mb(process: int | None) -> float:
+    """Memory of a process that is in use [MB]."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0.0
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+
+
+def summary(rounds: list[Round]) -> dict[str, Any]:
+    """All rounds in figures; memory after the first that went through every fault."""
+    settled = rounds[min(len(get_args(Fault)), len(rounds) - 1) :]
+    slowest = {
+        fault: max(times)
+        for fault in get_args(Fault)
+        if (times := [r.stopped_s for r in rounds if r.fault == fault and r.stopped_s is not None])
+    }
+    return {
+        "rounds": len(rounds),
+        "faults": dict(Counter(r.fault for r in rounds if r.injected or r.fault == "none")),
+        "stops": sum(r.stopped_s is not None for r in rounds),
+        "missed": sum(r.missed for r in rounds),
+        "recovered": sum(r.recovered for r in rounds),
+        "new_drivers": sum(r.new_driver for r in rounds),
+        "reflexes": dict(Counter(reflex for r in rounds for reflex in r.reflexes)),
+        "slowest_stop_s": slowest,
+        "memory_growth_mb": round(settled[-1].memory_mb - settled[0].memory_mb, 1),
+        "threads": (settled[0].threads, settled[-1].threads),
+        "files": (settled[0].files, settled[-1].files),
+    }

@@ -1,0 +1,36 @@
+"""Measured joints held to workspace and keep-out, as references are: an arm that overshoots is stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dris.robot.clearance import Clearance
+from dris.robot.safety import Clause, SafetyConfig, outside
+
+
+class Boundary:
+    """What one motion may do.
+
+    An arm that begins outside may come in: how far it is outside may never grow by more than the overshoot
+    that is allowed.
+    """
+
+    def __init__(self, config: SafetyConfig, clearance: Clearance, q: np.ndarray):
+        """Begin at measured joints [M]."""
+        self._config, self._clearance = config, clearance
+        self._allowed: dict[Clause, np.ndarray] = outside(config, clearance, q)
+        self._overshoot: dict[Clause, float] = {
+            "workspace": config.workspace_overshoot,
+            "keep-out": config.keep_out_overshoot,
+        }
+
+    def broken(self, q: np.ndarray) -> str:
+        """What measured joints [M] pass, by name and how far; nothing if they are inside."""
+        found = outside(self._config, self._clearance, q)
+        for clause, beyond in found.items():
+            most = self._overshoot[clause]
+            too_far = beyond - self._allowed[clause]
+            if not (too_far <= most).all():  # not finite, too
+                return f"{clause}: the arm itself is {too_far.max():.3f} m beyond it, {most} m is allowed"
+            self._allowed[clause] = np.minimum(self._allowed[clause], beyond)
+        return ""

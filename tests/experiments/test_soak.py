@@ -1,0 +1,95 @@
+"""Faults at random, judged behind the protocol."""
+
+import importlib.util
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dris.catching.control import BallEstimate
+from dris.experiments.soak import GOES_ON, NETWORK, Eyes, Round, Watch, soak, summary
+
+
+def a_round(number, fault, stopped_s=None, missed=False, memory=100.0, **more):
+    values = {
+        "reflexes": (),
+        "recovered": False,
+        "new_driver": False,
+        "driver_mb": 50.0,
+        "threads": 3,
+        "files": 9,
+    }
+    return Round(
+        number=number, fault=fault, ended="", injected=fault != "none", stopped_s=stopped_s, missed=missed,
+        memory_mb=memory, **(values | more),
+    )  # fmt: skip
+
+
+def test_rounds_in_figures():
+    told = summary(
+        [
+            a_round(0, "none"),
+            a_round(1, "deaf", 0.2, recovered=True, reflexes=("communication_constraints_violation",)),
+            a_round(2, "deaf", 0.3, memory=104.0),
+            a_round(3, "closed", None, missed=True, new_driver=True, memory=101.5),
+        ]
+    )
+    assert (told["rounds"], told["stops"], told["missed"], told["recovered"], told["new_drivers"]) == (
+        4,
+        2,
+        1,
+        1,
+        1,
+    )
+    assert told["slowest_stop_s"] == {"deaf": 0.3} and told["faults"] == {"none": 1, "deaf": 2, "closed": 1}
+    assert told["reflexes"] == {"communication_constraints_violation": 1} and told["memory_growth_mb"] == 0.0
+
+
+def test_rest_is_judged_by_the_robot_itself():
+    """Not by the session: no motion, and no joint faster than 0.01 rad/s."""
+    server = SimpleNamespace(clock_ms=1000, cabinet=SimpleNamespace(motion="one"))
+    rig, watch = SimpleNamespace(server=server, plant=SimpleNamespace(dq=np.full(7, 0.3))), Watch()
+    watch(rig)
+    assert watch.rested_s() is None  # no fault yet
+    watch.begin(rig)
+    for clock_ms, motion, speed in (
+        (1100, "one", 0.0),
+        (1200, None, 0.3),
+        (1250, None, 0.005),
+        (1400, None, 0.0),
+    ):
+        server.clock_ms, server.cabinet.motion, rig.plant.dq = clock_ms, motion, np.full(7, speed)
+        watch(rig)
+    assert watch.rested_s() == pytest.approx(0.25)
+
+
+def test_sights_that_freeze_grow_old():
+    class Truth:
+        radius_m = 0.03
+
+        def estimate(self, time_s):
+            return BallEstimate(np.full(3, time_s), np.zeros(3))
+
+    eyes = Eyes(Truth())
+    assert eyes.estimate(1.0).position[0] == 1.0
+    eyes.fault = "frozen-sight"
+    assert eyes.estimate(1.3).position[0] == 1.0 and eyes.estimate(1.3).age_s == pytest.approx(0.3)
+    eyes.fault = "blind"
+    assert eyes.estimate(1.4) is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("franky") is None, reason="franky is not installed")
+def test_an_arm_stops_for_what_must_stop_it_and_goes_on_afterwards(tmp_path):
+    from dris.experiments.deploy import TwinRig
+    from dris.robot.export import export
+    from dris.robot.runtime import Runtime
+
+    export("dris-200", tmp_path / "exported", 0)
+    watch, faults = Watch(), ("deaf", "killed-driver", "full-disk")
+    assert set(faults) & set(GOES_ON) == set() and "deaf" in NETWORK
+    with TwinRig(Runtime(tmp_path / "exported"), "127.0.7.21", silence_s=5.0, watch=watch) as rig:
+        deaf, killed, full = soak(rig, watch, 1, lambda number: number == 3, faults)
+    assert not (deaf.missed or killed.missed or full.missed), (deaf, killed, full)
+    assert deaf.reflexes == ("communication_constraints_violation",) and deaf.recovered
+    assert killed.new_driver and "driver's process is gone" in killed.ended
+    assert full.ended == "fault: the log cannot be written: No space left on device" and not full.new_driver
