@@ -332,8 +332,8 @@ def test_a_claim_is_answered_by_every_measure_that_all_runs_have(tmp_path):
         for seed, value in enumerate(values):
             file = cell_file(tmp_path, Job(method, "paper", seed))
             cell = json.loads(file.read_text())
-            for score in cell["scores"].values():
-                score["success_0.2"] = value
+            for told in cell["scores"].values():
+                told["success_0.2"] = value
             file.write_text(json.dumps(cell))
     results = load_results(tmp_path)
     assert results.measures("paper") == ["success", "success_0.2"]
