@@ -1,12 +1,15 @@
 """What films and replays show: what the policy saw, at the right place and pace."""
 
+import gc
 import math
+import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dris.catching.drawing import CLOSE_SIZE, SIZE, Drawing
+from dris.catching.drawing import CLOSE_SIZE, SIZE, drawing_of
 from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition
@@ -31,7 +34,7 @@ def balls(*restitutions):
 def test_the_wire_ball_is_drawn_where_the_policy_sees_the_ball():
     """Where a pinhole camera at the drawing's place has it: f = half the height over tan(45 deg / 2)."""
     config, ghost = CatchingConfig(), np.array([0.55, 0.05, 0.85])
-    drawing = Drawing(config.mount)
+    drawing = drawing_of(config.mount)
     without, seen = (drawing.picture(np.array(config.home), balls(0.3), at) for at in (None, ghost))
     assert seen.shape == (SIZE[1], SIZE[0] + CLOSE_SIZE[0], 3)
     seen, without = (picture[:640, : SIZE[0]].astype(int) for picture in (seen, without))  # no legend
@@ -46,6 +49,20 @@ def test_the_wire_ball_is_drawn_where_the_policy_sees_the_ball():
     assert columns.max() - columns.min() == pytest.approx(2 * 1.06 * 0.03 * focal, abs=4)
     blue = seen[rows, columns]
     assert (blue[:, 2] > blue[:, 0] + 60).mean() > 0.7
+
+
+def test_a_task_that_was_drawn_may_be_let_go_by_any_thread(monkeypatch):
+    """A renderer may not: its context is current where it drew last. Garbage is collected wherever it is time."""
+    complaints = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: complaints.append(found.exc_value))
+    task = CatchingTask()
+    task.allocate(1, 1)
+    task.draw(0)
+    del task
+    thread = threading.Thread(target=gc.collect)
+    thread.start()
+    thread.join()
+    assert complaints == []
 
 
 def test_a_film_shows_what_is_seen_unless_it_is_the_truth(monkeypatch):

@@ -6,6 +6,7 @@ Needs a way to render without a screen: MUJOCO_GL=egl or osmesa.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,6 +62,15 @@ class Drawing:
         picture = np.concatenate(pictures, axis=1)
         picture[:, SIZE[0] : SIZE[0] + EDGE_PX] = 160
         return legend(picture, scene.parameters["restitution"], ghost is not None)
+
+
+@cache
+def drawing_of(mount: str) -> Drawing:
+    """The drawing of a mount, kept to the end.
+
+    A renderer must be let go by the thread that used it, and garbage is collected by any.
+    """
+    return Drawing(mount)
 
 
 def draw_mounts(file: Path) -> None:

@@ -19,7 +19,6 @@ from dris.core.stage import Control, Scene
 from dris.sim.mjcf_stage import MjcfStage, shapes_of
 
 if TYPE_CHECKING:
-    from dris.catching.drawing import Drawing
     from dris.catching.task import CatchingTask
 
 FLIGHT_SHOWN_S = 0.6
@@ -120,16 +119,15 @@ class CatchingStage(RobotStage):
     def __init__(self, task: CatchingTask):
         super().__init__(task.config.mount)
         self._task = task
-        self._drawing: Drawing | None = None
         self.poses(task.config.home)
         self._home = self._data.site("plate").xpos.copy()
 
     def picture(self, which: int, ghost: np.ndarray | None = None) -> np.ndarray:
         """One set from a fixed place [height, width, 3], and where the policy sees its first ball [3]."""
-        from dris.catching.drawing import Drawing
+        from dris.catching.drawing import drawing_of
 
-        self._drawing = self._drawing or Drawing(self._task.config.mount)
-        return self._drawing.picture(self._task.world.q[which].numpy(), self.scene(which), ghost)
+        drawing = drawing_of(self._task.config.mount)
+        return drawing.picture(self._task.world.q[which].numpy(), self.scene(which), ghost)
 
     def scene(self, which: int) -> Scene:
         """The robot and the balls of one set."""
