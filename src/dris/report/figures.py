@@ -213,6 +213,7 @@ def trials_figure(tables: dict[str, dict[str, Any]]) -> bytes:
             caught, trials = (float(part) for part in total.split("/"))
             one.bar(place, caught / trials, 0.6, color="white", edgecolor=RED)
         one.set(xticks=range(len(shown)), xticklabels=shown, ylim=(0, 1.05), ylabel="caught", title=title)
+        one.set_xlim(-0.6, max(len(shown), 4) - 0.4)  # bars of one width in all panels
         one.tick_params(axis="x", labelrotation=20)
     for one in list(axes.flat)[len(tables) :]:
         one.remove()
