@@ -216,7 +216,8 @@ def test_a_belief_needs_instances_that_can_be_written_back():
     by_name = {v.promise: v for v in check_task(Forgets)}
     assert "in another order, instances differ by" in by_name["a belief can write instances"].problem
     plain = {v.promise: v for v in check_task(LineTask)}["a belief can write instances"]
-    assert not plain.problem and "does not offer it" in plain.detail
+    assert not plain.problem and "does not offer it" in plain.detail and not plain.offered
+    assert by_name["a belief can write instances"].offered
 
 
 def test_hooks_are_asked_for():

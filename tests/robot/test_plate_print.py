@@ -51,6 +51,16 @@ def test_the_plate_is_where_the_model_has_it():
     np.testing.assert_allclose(box.low, (-half[0], -half[1], -2 * half[2]))
 
 
+def test_what_is_glued_on_top_is_left_out_of_the_print():
+    """3 mm of 240 x 240 less, without what the notches take of it; everything below stays."""
+    bare, covered = plate_parts("down").surface(), plate_parts("down", 0.003).surface()
+    less_mm3 = 240 * 240 * 3 - 2 * 25 * 3 * 4
+    assert 1e9 * (volume(bare) - volume(covered)) == pytest.approx(less_mm3, rel=1e-9)
+    np.testing.assert_allclose(bare.min(axis=(0, 1)), covered.min(axis=(0, 1)))
+    with pytest.raises(ValueError, match="thinner than the plate's 0.01 m, got 0.01"):
+        plate_parts("down", 0.01)
+
+
 def test_boxes_are_joined_and_taken_away():
     unit = Box(np.zeros(3), np.ones(3))
     assert volume(surface([unit])) == pytest.approx(1.0) and len(surface([unit])) == 12

@@ -57,12 +57,14 @@ def check(task: TaskName, preset: Preset = "") -> int:
     found = find_task(task)
     verdicts = check_task(partial(found.build, found.preset(preset)))
     for verdict in verdicts:
-        print(f"{'FAILED' if verdict.problem else 'ok':>6}  {verdict.promise}")
+        print(f"{'FAILED' if verdict.problem else 'ok' if verdict.offered else '-':>6}  {verdict.promise}")
         if verdict.problem or verdict.detail:
             print(f"        {verdict.problem or verdict.detail}")
     failed = sum(bool(verdict.problem) for verdict in verdicts)
-    unasked = f"; {len(PROMISES) - len(verdicts)} not asked" if len(verdicts) < len(PROMISES) else ""
-    print(f"{len(verdicts) - failed} of {len(verdicts)} promises kept{unasked}")
+    asked = sum(verdict.offered for verdict in verdicts)
+    missing = {"not offered": len(verdicts) - asked, "not asked": len(PROMISES) - len(verdicts)}
+    rest = "".join(f"; {count} {why}" for why, count in missing.items() if count)
+    print(f"{asked - failed} of {asked} promises kept{rest}")
     return 1 if failed else 0
 
 

@@ -41,6 +41,10 @@ def export(
     validation.check_out(out)
     from dris.robot.export import export as write
 
+    if episodes:
+        print(
+            f"scoring it for the model card, {episodes} episodes a condition (--episodes 0: not)", flush=True
+        )
     contract = write(policy, out, episodes, task)
     print(f"{contract['policy']} is in {out}: {', '.join(sorted(p.name for p in out.iterdir()))}")
     print(f"try `python {out}/run.py`, which needs NumPy and onnxruntime alone")
@@ -154,7 +158,10 @@ def soak(
 
 
 def plate(
-    mount: Literal["down", "level"] = "down", out: Path = Path("plate.stl"), drawing: Path | None = None
+    mount: Literal["down", "level"] = "down",
+    out: Path = Path("plate.stl"),
+    drawing: Path | None = None,
+    cover_m: float = 0.0,
 ) -> int:
     """Write the plate with its grip as an STL file to print, from the same numbers as the simulations.
 
@@ -162,6 +169,8 @@ def plate(
         mount: down: beside a hand that points down, as the policies that ship want it. level: ahead of it.
         out: The file, in millimetres; its origin is the middle of the plate's top face.
         drawing: Also write a drawing with lengths, a .png or .pdf file.
+        cover_m: Thickness of what is glued on top afterwards, such as 0.003; the print is thinner by it, so
+            that the top is where the simulations have it.
     """
     if out.suffix != ".stl":
         raise ValueError(f"--out {out}: name a file that ends in .stl")
@@ -173,7 +182,7 @@ def plate(
     from dris.robot.plate_drawing import draw
     from dris.robot.plate_print import plate_parts, volume, write_stl
 
-    parts = plate_parts(mount)
+    parts = plate_parts(mount, cover_m)
     triangles = parts.surface()
     write_stl(out, triangles)
     print(f"{out}: {len(triangles)} triangles, {1e6 * volume(triangles):.0f} cm3")
@@ -207,7 +216,7 @@ def identify_gains(
         policy: Whose gains, home and mount: a folder that `dris export` made, or a policy by name.
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
         robot: Address of a real FR3. Without --move nothing is sent but questions.
-        move: Let the real arm move: home at 15 percent of half its speeds, then every joint for some seconds.
+        move: Let the real arm move: home at 7.5 percent of its speeds, then every joint for some seconds.
         excitation: How far and how fast.
         address: Loopback address of the twin's robot.
         log: Keep the log of every tick in this file, some 30 MB.

@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass
 
 from dris.core.probe import MakeTask, TaskError
-from dris.core.promises import PROMISES, it_can_be_built_and_begun, sizes_are_as_declared
+from dris.core.promises import NOT_OFFERED, PROMISES, it_can_be_built_and_begun, sizes_are_as_declared
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,11 @@ class Verdict:
     promise: str
     problem: str
     detail: str = ""
+
+    @property
+    def offered(self) -> bool:
+        """Whether the task has what the promise is about; what is optional it may lack."""
+        return not self.detail.startswith(NOT_OFFERED)
 
 
 def check_task(make: MakeTask) -> list[Verdict]:

@@ -17,6 +17,8 @@ from dris.core.task import Task
 
 LEAST_EFFECT = 0.01
 """Least effect of a parameter that the audit accepts, in standard deviations of observation noise."""
+NOT_OFFERED = "the task does not offer it"
+"""How the detail of a promise begins that is about something optional."""
 
 
 def sizes_are_as_declared(make: MakeTask) -> None:
@@ -191,7 +193,7 @@ def a_step_can_be_cut(make: MakeTask) -> None:
 def a_belief_can_write_instances(make: MakeTask) -> str | None:
     """Writing back what was read changes nothing; gathered in another order, instances have that order."""
     if type(make()).read_instances is Task.read_instances:
-        return "the task does not offer it: no belief can be put before its policies"
+        return f"{NOT_OFFERED}: no belief can be put before its policies"
     sets, instances, order = 2, 5, torch.tensor([3, 0, 4, 1, 2])
     ends = []
     for way in ("untouched", "written", "gathered"):

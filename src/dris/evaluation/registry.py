@@ -187,7 +187,10 @@ def trained_policy(handle: PolicyHandle) -> Policy:
     """
     policy = handle.make_agent(handle.make_task(), 1)
     if not isinstance(policy, Policy):
-        raise ValueError(f"'{handle.name}' is a baseline, not a trained policy: see dris.find_policy")
+        raise ValueError(
+            f"'{handle.name}' is a baseline, made by hand: name a trained policy (one that ships, such as "
+            "dris-200, a run folder or a file); `dris evaluate` and `dris.find_policy` take baselines, too"
+        )
     return policy
 
 

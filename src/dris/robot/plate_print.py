@@ -51,8 +51,16 @@ class Parts:
         return surface((self.plate, self.grip), self.notches)
 
 
-def plate_parts(mount: str) -> Parts:
-    """Plate, grip and notches of a mount."""
+def plate_parts(mount: str, cover_m: float = 0.0) -> Parts:
+    """Plate, grip and notches of a mount.
+
+    Args:
+        mount: Its name.
+        cover_m: Thickness of what is glued onto the plate afterwards; the print is thinner by it.
+
+    Raises:
+        ValueError: Nothing would be left to print.
+    """
     model = robot_model(mount)
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
@@ -61,7 +69,9 @@ def plate_parts(mount: str) -> Parts:
     turn = np.round(axes.T @ site.xmat.reshape(3, 3))  # mounts turn by right angles
     origin = axes.T @ (site.xpos - hand.xpos)
     half = model.geom("plate").size
-    plate = Box(np.array([-half[0], -half[1], -2 * half[2]]), np.array([half[0], half[1], 0.0]))
+    if not 0 <= cover_m < 2 * half[2]:
+        raise ValueError(f"the cover must be thinner than the plate's {2 * half[2]:g} m, got {cover_m}")
+    plate = Box(np.array([-half[0], -half[1], -2 * half[2]]), np.array([half[0], half[1], -cover_m]))
     first = int(model.body("hand").geomadr[0])
     (body, fingers) = (
         Box(model.geom_pos[k] - model.geom_size[k], model.geom_pos[k] + model.geom_size[k])
