@@ -7,9 +7,7 @@ import gc
 import io
 import ipaddress
 import logging
-import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -108,23 +106,16 @@ def serve(session: Session, host: str, port: int, ready: Callable[[], None] = la
         host: Address to bind to.
         port: Its port.
         ready: Called when the page can be opened.
-
-    Raises:
-        KeyboardInterrupt: It was.
     """
-    server, interrupted = open_server(host, port, "dris"), threading.Event()
-    # An exception might be raised while garbage is collected, and be lost there.
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    server = open_server(host, port, "dris")
     try:
         from dris.view.page import Page
 
         page = Page(server, session)
         ready()
-        drive(page, lambda: not interrupted.is_set())
+        drive(page)
     finally:
-        signal.signal(signal.SIGINT, before)
         close_server(server)
-    raise KeyboardInterrupt
 
 
 def drive(page: Any, goes_on: Callable[[], bool] = lambda: True) -> None:
