@@ -85,8 +85,10 @@ SLOW = frozenset(
         "sim/test_world.py::test_128_sets_of_200_fit_in_300_mb",
         "test_wheel.py",
         "view/test_commands.py::test_a_replay_is_one_small_file_that_asks_for_nothing",
+        "view/test_commands.py::test_a_throw_lets_the_one_before_go",
         "view/test_commands.py::test_the_page_is_served_on_loopback_alone_until_interrupted",
         "view/test_commands.py::test_the_twin_flies_the_whole_throw",
+        "view/test_films.py::test_the_wire_ball_is_drawn_where_the_policy_sees_the_ball",
         "view/test_live.py::test_the_page_takes_a_new_checkpoint_with_the_next_throw",
         "view/test_page.py",
     }

@@ -68,6 +68,7 @@ def test_a_run_s_policy_is_kept_and_gives_its_scores_again(finished):
         told = json.loads(file.read_text())["scores"]["noise-2"]
         again = score(find_policy(str(file.with_suffix(".safetensors"))), "noise-2", 50, small().seed)
         assert again["success"] == told["success"] and again["reward"] == told["reward"]
+        assert str(finished).encode() not in file.with_suffix(".safetensors").read_bytes()  # no path of here
 
 
 def test_a_cell_run_again_gives_the_same_number_to_the_last_digit(finished, tmp_path):

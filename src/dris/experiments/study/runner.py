@@ -25,6 +25,7 @@ from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle, find_task
 from dris.evaluation.scores import score
 from dris.experiments.study.plan import Job, Study, split
+from dris.learning.checkpoint import load_checkpoint, save_checkpoint
 from dris.learning.config import TrainConfig
 from dris.learning.load import load_policy_for
 from dris.learning.run_folder import read_metrics, versions
@@ -32,6 +33,9 @@ from dris.learning.trainer import Trainer
 
 SHOW_EVERY = 250
 """Iterations between signs of life of a run."""
+
+BEGAN_FROM = ("encoder_from", "policy_from")
+"""Values of a run that are paths: no part of what decides."""
 
 CURVES = ("/success", "/success_0.2", "/reward")
 """Figures of a learning curve that are kept."""
@@ -94,9 +98,16 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
 
 
 def job_files(study: Study, job: Job, work: Path) -> tuple[dict[str, Any], bytes]:
-    """What is kept of a run, as it travels to whoever collects: the cell and the policy's file."""
+    """What is kept of a run, as it travels to whoever collects: the cell and the policy's file.
+
+    The file does not name the folders that the run began from: they are this machine's, and no part of what
+    decides.
+    """
     cell = run_job(study, job, work)
-    return cell, (work / job.name / "policy.safetensors").read_bytes()
+    policy = load_checkpoint(work / job.name / "policy.safetensors", "policy")
+    kept = work / job.name / "kept.safetensors"
+    save_checkpoint(kept, replace(policy, config={**policy.config, **dict.fromkeys(BEGAN_FROM)}))
+    return cell, kept.read_bytes()
 
 
 def run_study(
@@ -146,7 +157,7 @@ def _is_done(study: Study, job: Job, out: Path) -> bool:
         return False
     stamp, config = read_json(file)["stamp"], study.config(job)
     made = with_defaults(stamp["config"], config)  # a value that did not exist then was its default
-    for name in ("encoder_from", "policy_from"):  # paths: no part of what decides
+    for name in BEGAN_FROM:
         made.pop(name, None)
     if {**stamp, "config": made} != study.stamp(job):
         raise ValueError(
