@@ -285,6 +285,17 @@ class Mine(LineTask):
     assert "picture" in here("play", "lazy", "--task", f"{file}:Mine", "--out", tmp_path).stdout
 
 
+@pytest.mark.parametrize(("verb", "goes_on"), [("train", True), ("trials", True), ("evaluate", False)])
+def test_an_interrupt_says_whether_the_command_goes_on(verb, goes_on, here, monkeypatch):
+    def interrupted(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tyro.extras.subcommand_cli_from_dict", interrupted)
+    out = here(verb, ok=False)
+    assert out.returncode == 130 and out.stderr.startswith("dris: interrupted")
+    assert ("the same command goes on" in out.stderr) == goes_on
+
+
 def test_the_version_is_told():
     assert dris("--version").stdout == f"dris {dris_package.__version__}\n"
 

@@ -7,9 +7,10 @@ import time
 import pytest
 from fci import Served
 
-from dris.cli.robot import deploy
+from dris.cli.robot import deploy, identify_gains
 from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
+from dris.robot.excitation import ExcitationConfig
 from dris.robot.fr3 import Fr3, Fr3Config
 
 needs_franky = pytest.mark.skipif(
@@ -32,6 +33,21 @@ def test_the_unmodified_driver_catches_over_fci(tmp_path, capsys):
     # The filter is hardly needed: the law before it keeps the limits.
     assert sum(row["clauses"].values()) < 0.05 * row["ticks"]
     assert (tmp_path / "logs" / "trial-0.jsonl").stat().st_size > 1e6
+
+
+@needs_franky
+def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
+    """Against the plant of the twin, which nothing between here and there is told."""
+    file = tmp_path / "gains.json"
+    turns = ExcitationConfig(joint_s=2.0)
+    code = identify_gains(
+        "dris-200", twin=True, address="127.0.7.4", excitation=turns, log=tmp_path / "log", json_file=file
+    )
+    assert code == 0, capsys.readouterr().out
+    error = json.loads(file.read_text())["error"]
+    for name in ("stiffness", "damping"):
+        assert max(map(abs, error[name])) < 0.03, (name, error[name])
+    assert max(map(abs, error["friction_nm"])) < 0.03, error["friction_nm"]
 
 
 @needs_franky

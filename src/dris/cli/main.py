@@ -37,6 +37,10 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
     }
 
 
+GOES_ON = ("train", "study", "trials")
+"""Verbs that keep what they have done: the same command goes on where it stopped."""
+
+
 class _Plain:
     """A stream without tyro's inner names in it."""
 
@@ -72,7 +76,8 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would write to it again
         code = 141
     except KeyboardInterrupt:
-        print("dris: interrupted; where a command says that it goes on, repeat it", file=sys.stderr)
+        kept = "; the same command goes on where it stopped" if arguments and arguments[0] in GOES_ON else ""
+        print(f"dris: interrupted{kept}", file=sys.stderr)
         code = 130
     except (DrisError, ValueError, KeyError, ImportError, OSError) as error:
         words = error.args[0] if isinstance(error, KeyError) else error  # str() would quote a KeyError
