@@ -2,12 +2,27 @@
 
 import importlib.util
 import json
+import signal
+import subprocess
+import sys
+import threading
 import time
+from dataclasses import replace
 
+import numpy as np
 import pytest
-from fci import Served
+import rooms
+from fci import AWAY, Served, skip_if_starved
 
+from dris.catching.settings import CatchingConfig
 from dris.cli.robot import deploy, identify_gains
+from dris.experiments.real_arm import drive_of
+from dris.lab.drives import drive
+from dris.lab.fci.plant import Plant
+from dris.lab.objects import BALLS
+from dris.lab.twin import Twin
+from dris.perception.calibration import save_rig
+from dris.perception.camera import laboratory_rig
 from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.excitation import ExcitationConfig
@@ -80,10 +95,62 @@ def test_a_stop_that_is_pressed_is_seen_before_the_arm_begins():
             arm.close()
 
 
-def test_which_arm_must_be_said_and_a_real_one_does_not_move():
+@needs_franky
+def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
+    """The whole command with --move, at real pace, against the robot behind FCI and an empty room."""
+    save_rig(tmp_path / "rig.json", laboratory_rig())
+    twin = Twin(drive("fitted-gains", CatchingConfig()))
+    away = replace(AWAY, joints=tuple(q + 0.05 for q in CatchingConfig().home))
+    twin.reset(BALLS["foam"], away, 0)
+    arguments = ["deploy", "belief-robot", "--robot", "127.0.7.5", "--move"]
+    arguments += ["--rig.file", str(tmp_path / "rig.json"), "--rig.cameras", f"{rooms.__file__}:empty"]
+    arguments += ["--logs", str(tmp_path)]
+    with Served("127.0.7.5", Plant(twin, knows_plate=False), patience_s=0.9) as served:
+        command = [sys.executable, "-m", "dris", *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(command, **pipes) as process:
+            lines, ends = [], threading.Timer(120, process.kill)
+            ends.start()
+            for line in process.stdout:
+                lines.append(line.rstrip())
+                if line.split()[2:3] == ["armed"]:
+                    process.send_signal(signal.SIGINT)
+            wrong = process.stderr.read()
+        ends.cancel()
+        code = process.returncode
+        if code:
+            skip_if_starved(served)
+        assert code == 0, (lines, wrong)
+        assert served.server.cabinet.motion is None and not served.server.cabinet.reflexes
+        assert np.abs(served.robot.q - np.array(CatchingConfig().home)).max() < 0.03
+    assert not [line for line in lines if "FAILED" in line]
+    assert [line.split()[1] for line in lines if line.startswith("    ok")][-5:] == [
+        "rig", "cameras", "delay", "light", "eyes",
+    ]  # fmt: skip
+    assert "moving at 0.2 of all speeds" in "".join(lines) and "ended by SIGINT" in lines[-1]
+    assert len(list(tmp_path.glob("session-*.jsonl"))) == 1
+
+
+def test_gains_that_were_identified_drive_the_arm(tmp_path):
+    found = {"matching_stiffness": [100.0] * 7, "matching_damping": [10.0] * 7}
+    (tmp_path / "gains.json").write_text(json.dumps(found))
+    told = drive_of(CatchingConfig(), tmp_path / "gains.json")
+    assert (told.stiffness, told.damping) == ((100.0,) * 7, (10.0,) * 7)
+    assert drive_of(CatchingConfig(), None).stiffness == CatchingConfig().stiffness
+    for wrong in ({}, found | {"matching_damping": [10.0] * 6}, found | {"matching_stiffness": [-1.0] * 7}):
+        (tmp_path / "gains.json").write_text(json.dumps(wrong))
+        with pytest.raises(ValueError, match=r"gains\.json"):
+            drive_of(CatchingConfig(), tmp_path / "gains.json")
+
+
+def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200")
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200", twin=True, robot="172.16.0.2")
-    with pytest.raises(ValueError, match="does not move a real arm"):
+    with pytest.raises(ValueError, match="needs eyes: --rig.file"):
         deploy("dris-200", robot="172.16.0.2", move=True)
+    with pytest.raises(ValueError, match="--move is for a real arm"):
+        deploy("dris-200", twin=True, move=True)
+    with pytest.raises(ValueError, match=r"speed_share must lie in \(0, 1\], got 1.5"):
+        deploy("dris-200", twin=True, speed_share=1.5)

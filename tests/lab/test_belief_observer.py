@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dris.belief.config import BELIEFS, BeliefConfig
+from dris.catching.belief_observer import BeliefObserver
 from dris.catching.settings import CatchingConfig
 from dris.evaluation.registry import find_policy
-from dris.lab.belief_observer import BeliefObserver, with_belief
+from dris.lab.belief_observer import with_belief
 from dris.lab.camera_observer import CameraObserver
 from dris.lab.drives import drive
 from dris.lab.launch import Ramp
@@ -65,4 +66,4 @@ def test_without_a_belief_the_eyes_are_asked_themselves(twin):
         with pytest.raises(ValueError, match="an ensemble and shows its mean, not"):
             with_belief(eyes, belief, CatchingConfig(), twin.kinematics, 0)
     with pytest.raises(ValueError, match="needs cameras or the truth to look with, got object"):
-        BeliefObserver(object(), twin.kinematics)
+        with_belief(object(), BELIEFS["ensemble"], CatchingConfig(), twin.kinematics, 0)

@@ -77,6 +77,17 @@ class BallObserver(Protocol):
         """When and where the ball's centre sinks to a height, as known at a time, if it is."""
 
 
+class LookingObserver(BallObserver, Protocol):
+    """One that looks while time passes."""
+
+    def tick(self) -> None:
+        """Look, if it is time to; called every millisecond."""
+
+    @property
+    def found_share(self) -> float:
+        """Share of looks in which something was found."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """One control step: what was seen, asked for and sent."""

@@ -1,27 +1,61 @@
-"""Eyes as the observer of a ball, whosever cameras they look through: the twin's or a real rig's."""
+"""Eyes as the observer of the ball, whoever their cameras are: the twin's or a real rig's."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from dris.catching.control import BallEstimate
 from dris.perception.arrival import Arrival
+from dris.perception.detect import Detection
 from dris.perception.eyes import Eyes
 from dris.perception.plate import Plate
+from dris.perception.sources import Frame
+from dris.perception.triangulate import Bearing, sight_of
 
 
 class EyesObserver:
-    """A `BallObserver` by what eyes have seen. Whoever owns the cameras hands them the frames."""
+    """A `BallObserver` by what eyes have seen. Whoever owns the cameras hands it the frames."""
 
     def __init__(self, eyes: Eyes, radius_m: float):
         """Eyes, and the radius of the ball that they look for."""
         self.eyes, self.radius_m = eyes, radius_m
+        self.frames = self.found = 0
+        """Frames that were looked at, and those in which there was a ball."""
+        self.on_sight: Callable[[Bearing], None] | None = None
+        """Told of every detection, after the tracker."""
+
+    @property
+    def found_share(self) -> float:
+        """Share of frames in which the ball was found."""
+        return self.found / max(self.frames, 1)
+
+    def take(self, frame: Frame, now_s: float, whole: bool = True) -> Detection | None:
+        """Look at a frame that has come, and tell whoever listens; what was found.
+
+        Args:
+            frame: With its stamp.
+            now_s: When it came, by the clock that stamps frames.
+            whole: Whether it shows the whole view.
+
+        Raises:
+            CalibrationError: The image does not fit the camera's calibration.
+        """
+        found = self.eyes.take(frame, now_s, whole)
+        self.frames, self.found = self.frames + 1, self.found + (found is not None)
+        if found is not None and self.on_sight is not None:
+            self.on_sight(sight_of(frame.time_s, frame.camera, self.eyes.rig[frame.camera], found))
+        return found
 
     @property
     def trust(self) -> tuple[str, str]:
         """fine, hold or stop, and why: for whoever moves an arm by what is seen."""
         verdict = self.eyes.monitor.verdict
         return verdict.level, f"{verdict.cause}: {verdict.reason}"
+
+    def tick(self) -> None:
+        """Look, if it is time to: once a millisecond."""
 
     def observe_joints(self, time_s: float, q: np.ndarray) -> None:
         """It needs no telling."""

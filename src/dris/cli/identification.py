@@ -26,15 +26,15 @@ def on_twin(
     from dris.core.process import draw_without_screen
 
     draw_without_screen()
-    from dris.cli.robot import passed
     from dris.experiments.deploy import TwinRig
     from dris.experiments.identification import Truth, excite_twin, identified
+    from dris.robot.preflight import passed, preflight
 
     path = _path(runtime.contract.catching(), excitation)
     if path is None:
         return 1
     with TwinRig(runtime, address, speed_share=SPEED_SHARE) as rig:
-        if not passed(runtime, rig.arm):
+        if not passed(preflight(runtime, rig.arm)):
             return 1
         excite_twin(rig, path, log, _say)
         drive = rig.drive
@@ -54,13 +54,13 @@ def on_robot(
     import time
 
     from dris.catching.law import LawConfig
-    from dris.cli.robot import passed
     from dris.experiments.identification import identified
     from dris.robot.driver import DriverProcess
     from dris.robot.fr3 import Fr3, Fr3Config
     from dris.robot.live import NoEyes, run_path
     from dris.robot.log import Log
     from dris.robot.payload import payload_of
+    from dris.robot.preflight import passed, preflight
     from dris.robot.session import Session
 
     config = runtime.contract.catching()
@@ -70,7 +70,7 @@ def on_robot(
     plate = payload_of(config.mount, "plate")
     arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping, payload=plate))
     try:
-        good = passed(runtime, arm)
+        good = passed(preflight(runtime, arm))
         if not move or not good:
             _say("dry run: nothing was sent but questions; --move moves" if good else "not ready: see above")
             return 0 if good else 1

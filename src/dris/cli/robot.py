@@ -15,9 +15,9 @@ import tyro
 from dris.core import validation
 from dris.experiments.trials.config import Kind
 from dris.robot.excitation import ExcitationConfig
+from dris.robot.rig_config import RigConfig
 
 if TYPE_CHECKING:
-    from dris.robot.arm import Arm
     from dris.robot.runtime import Runtime
 
 
@@ -51,22 +51,28 @@ def export(
     return 0
 
 
+_RIG = RigConfig()
+FIRST_SPEED_SHARE = 0.2
+"""Of all that a real arm may do, unless somebody says otherwise."""
+
+
 def deploy(
     policy: tyro.conf.Positional[str],
     twin: bool = False,
     robot: str | None = None,
     move: bool = False,
-    rig: Path | None = None,
+    rig: RigConfig = _RIG,
+    gains: Path | None = None,
     kind: Kind = "ramps",
     trials: int = 3,
     seed: int = 70001,
     sight: Literal["cameras", "perfect"] = "cameras",
-    speed_share: float = 1.0,
+    speed_share: float | None = None,
     address: str = "127.0.0.1",
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
-    """Run a policy on an arm: the twin behind Franka's protocol, or, as a dry run, a real FR3.
+    """Run a policy on an arm: the twin behind Franka's protocol, or a real FR3.
 
     Looks at everything that can be known without moving, then catches: eyes, runtime without torch, approach,
     safety filter, driver, FCI. An FR3 can hurt people: its enabling device and stop are the only safety
@@ -76,13 +82,17 @@ def deploy(
         policy: A folder that `dris export` made, or a policy by name, which is exported first.
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
         robot: Address of a real FR3. Without --move nothing is sent but questions.
-        move: Let the real arm move. Refused so far.
-        rig: Calibration of the real cameras, to be checked, too: a file of `save_rig`.
+        move: Let the real arm move: home, then towards every ball that comes, until interrupted. No real
+            arm has moved by this command yet: docs/guides/real_robot.md has the steps before it.
+        rig: The real cameras, which are looked through before anything moves, too.
+        gains: File of `dris identify-gains --json`: the real arm is driven with the gains that match. By
+            default the policy's own.
         kind: Of the trials in the twin, their cells in turn: see `dris trials`.
         trials: How many.
         seed: Of the first round of cells.
         sight: cameras: from rendered images. perfect: the true position and velocity.
-        speed_share: Of all that the arm may do, in (0, 1]; lower it for a first run. Slow arms miss balls.
+        speed_share: Of all that the arm may do, in (0, 1]; by default all in the twin, 0.2 on a real arm.
+            Slow arms miss balls.
         address: Loopback address of the twin's robot.
         logs: Folder for a log of every tick, a file a trial, some 8 MB each.
         json_file: Also write the outcome to this file.
@@ -91,24 +101,24 @@ def deploy(
     validation.check_seed(seed)
     validation.check_json(json_file)
     validation.check_out(logs)
-    if not 0 < speed_share <= 1:
-        raise ValueError(f"speed_share must lie in (0, 1], got {speed_share}")
     if twin == (robot is not None):
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
-    if move:
-        raise ValueError(
-            "this version does not move a real arm: docs/guides/robot.md says what is missing. A dry run, "
-            "without --move, checks all that can be known without moving"
-        )
+    if twin and move:
+        raise ValueError("--move is for a real arm: the twin's moves anyway")
+    if move and rig.file is None:
+        raise ValueError("an arm that moves needs eyes: --rig.file FILE, the calibration of its cameras")
+    share = (FIRST_SPEED_SHARE if robot else 1.0) if speed_share is None else speed_share
+    if not 0 < share <= 1:
+        raise ValueError(f"speed_share must lie in (0, 1], got {share}")
     from dris.robot.runtime import Runtime
 
     with _exported(policy) as folder:
         runtime = Runtime(folder)
         if robot is not None:
-            return _dry_run(runtime, robot, rig)
-        return _in_twin(
-            runtime, address, speed_share, kind, trials, seed, sight == "perfect", logs, json_file
-        )
+            from dris.experiments.real_arm import on_robot
+
+            return on_robot(runtime, robot, move, share, rig, gains, logs)
+        return _in_twin(runtime, address, share, kind, trials, seed, sight == "perfect", logs, json_file)
 
 
 def soak(
@@ -250,39 +260,6 @@ def _exported(policy: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def passed(runtime: Runtime, arm: Arm) -> bool:
-    """Look at everything that can be known without moving, a line a check; whether all is well."""
-    from dris.robot.preflight import preflight
-
-    good = True
-    for check in preflight(runtime, arm):
-        print(f"{'ok' if check.ok else 'FAILED':>6}  {check.name:<8} {check.found}", flush=True)
-        good = good and check.ok
-    return good
-
-
-def _dry_run(runtime: Runtime, address: str, rig: Path | None) -> int:
-    """Look at everything that can be known without moving."""
-    from dris.robot.driver import DriverProcess
-    from dris.robot.fr3 import Fr3, Fr3Config
-    from dris.robot.payload import payload_of
-
-    config = runtime.contract.catching()
-    if rig is not None:
-        from dris.robot.rig_observer import load_rig
-
-        load_rig(rig)
-        print(f"{'ok':>6}  {'rig':<8} {rig}: two cameras, plausible together")
-    plate = payload_of(config.mount, "plate")
-    arm = DriverProcess(Fr3, Fr3Config(address, config.stiffness, config.damping, payload=plate))
-    try:
-        good = passed(runtime, arm)
-    finally:
-        arm.close()
-    print("dry run: nothing was sent but questions" if good else "not ready: see above")
-    return 0 if good else 1
-
-
 def _in_twin(
     runtime: Runtime,
     address: str,
@@ -300,11 +277,12 @@ def _in_twin(
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig, run_trials, summary
+    from dris.robot.preflight import passed, preflight
     from dris.robot.terminal import LiveView
 
     outcomes, view = [], LiveView()
     with TwinRig(runtime, address, speed_share) as rig:
-        if not passed(runtime, rig.arm):
+        if not passed(preflight(runtime, rig.arm)):
             return 1
         for outcome in run_trials(rig, kind, trials, seed, perfect, logs, view.show):
             view.clear()

@@ -5,14 +5,12 @@ Tasks are imported on use: the case study brings MuJoCo along, which looks at MU
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dris.belief.config import BeliefConfig
+from dris.core.named import find_module
 from dris.core.rollout import MakeAgent
 from dris.core.task import NoConfig, Task
 from dris.core.typed import from_plain
@@ -58,25 +56,7 @@ def find_task(name: str) -> type[Task]:
     if not colon or not class_name:
         known = ", ".join(TASKS)
         raise ValueError(f"'{name}' is not a task: write {known}, package.module:Class or path/file.py:Class")
-    if module_name.endswith(".py"):
-        path = Path(module_name)
-        if not path.is_file():
-            raise ValueError(f"there is no file {path}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None  # holds for any .py file
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        sys.path.insert(0, str(path.parent.resolve()))  # it may import its neighbours, as a script may
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:  # anything may stand in a user's file
-            raise ValueError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
-    else:
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            hint = f"; for a file write {module_name}.py:{class_name}"
-            raise ValueError(f"cannot import '{module_name}': {error}{hint}") from error
+    module = find_module(module_name)
     task = getattr(module, class_name, None)
     if not (isinstance(task, type) and issubclass(task, Task)):
         found = [

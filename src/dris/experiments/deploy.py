@@ -9,24 +9,23 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from dris.catching.control import Act
-from dris.catching.law import LawConfig
+from dris.catching.control import Act, LookingObserver
 from dris.catching.settings import CatchingConfig
 from dris.experiments.trials.config import Kind
 from dris.experiments.trials.table import cells_of
 from dris.lab.belief_observer import with_belief
 from dris.lab.camera_observer import CameraObserver
-from dris.lab.drives import drive
+from dris.lab.drives import as_driven, drive, law_of
 from dris.lab.fci.plant import Plant
 from dris.lab.fci.server import Server
 from dris.lab.fci.server_config import ServerConfig
 from dris.lab.launch import Launch
 from dris.lab.objects import THINGS
-from dris.lab.observer import LabObserver, TruthObserver
+from dris.lab.observer import TruthObserver
 from dris.lab.trial import TRIAL_S, comes, is_lost
 from dris.lab.twin import Twin, TwinConfig
 from dris.robot.arm import Arm, ArmError
@@ -183,9 +182,9 @@ class TwinRig:
         """Whether a motion runs on the robot."""
         return self.server.cabinet.motion is not None
 
-    def eyes(self, what: str, seed: int, perfect: bool) -> LabObserver:
+    def eyes(self, what: str, seed: int, perfect: bool) -> LookingObserver:
         """What tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
-        seen: LabObserver = TruthObserver(self.twin)
+        seen: LookingObserver = TruthObserver(self.twin)
         if not perfect:
             seen = CameraObserver(self.twin, THINGS[what], seed=seed)
         return with_belief(seen, self.runtime.contract.filter(), self.config, self.twin.kinematics, seed)
@@ -200,15 +199,11 @@ class TwinRig:
 
     def session(self, log: Log, act: Act | None = None) -> Session:
         """A session on that arm, with the runtime's policy or another."""
-        law = LawConfig(**{f.name: getattr(self.drive, f.name) for f in fields(LawConfig)})
-        driven = replace(
-            self.config, joint_speed=self.drive.joint_speed, reference_lead=self.drive.reference_lead
-        )
         clock = lambda: self.twin.time_s  # noqa: E731
         arm = cast(Arm, _Timed(self.arm, self.gate))
         return Session(
-            arm, TruthObserver(self.twin), act or self.runtime.act_one, driven, law, clock, log,
-            speed_share=self.speed_share,
+            arm, TruthObserver(self.twin), act or self.runtime.act_one,
+            as_driven(self.config, self.drive), law_of(self.drive), clock, log, speed_share=self.speed_share,
         )  # fmt: skip
 
 
@@ -260,7 +255,7 @@ def _one(
     rig.gate.release()
     session.connect()
     session.start()
-    eyes: LabObserver | None = None
+    eyes: LookingObserver | None = None
 
     def work() -> None:
         if eyes is not None and rig.moves():

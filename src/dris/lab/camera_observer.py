@@ -10,7 +10,6 @@ from __future__ import annotations
 import colorsys
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cv2
@@ -28,7 +27,6 @@ from dris.perception.monitor import Monitor, MonitorConfig
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
 from dris.perception.track import BallTracker, TrackerConfig
-from dris.perception.triangulate import Bearing, sight_of
 
 LENS = (-0.12, 0.06, 0.0004, -0.0003, 0.0)
 """Distortion of both lenses (k1, k2, p1, p2, k3) [assumed: a 6 mm lens]."""
@@ -142,9 +140,6 @@ class CameraObserver(EyesObserver):
         self._missed = [True, True]  # the next frame of a camera that missed the ball is a whole one
         self.shown: list[tuple[Image, Detection | None]] = [(np.zeros(self._shape, np.uint8), None)] * 2
         """Last frame of each camera and what was found in it, for videos."""
-        self.frames = self.found = 0
-        self.on_sight: Callable[[Bearing], None] | None = None
-        """Told of every detection, after the tracker."""
 
     @property
     def tracker(self) -> BallTracker:
@@ -155,11 +150,6 @@ class CameraObserver(EyesObserver):
     def monitor(self) -> Monitor:
         """Says when the eyes should not be believed."""
         return self.eyes.monitor
-
-    @property
-    def found_share(self) -> float:
-        """Share of frames in which the ball was found."""
-        return self.found / max(self.frames, 1)
 
     def tick(self) -> None:
         """Take what pictures are due now, and hand what has arrived to the tracker."""
@@ -180,16 +170,15 @@ class CameraObserver(EyesObserver):
                 self._travelling.append((comes_s, frame, shot.centre is None))
         self._open = [shot for shot in self._open if shot.instants]
         while self._travelling and self._travelling[0][0] <= twin.time_s + 1e-9:
-            self.take(*self._travelling.popleft()[1:])
+            _, frame, whole = self._travelling.popleft()
+            self.take(frame, twin.time_s, whole)
 
-    def take(self, frame: Frame, whole: bool) -> None:
-        """Look at a frame that has come."""
-        found = self.eyes.take(frame, self._twin.time_s, whole)
+    def take(self, frame: Frame, now_s: float, whole: bool = True) -> Detection | None:
+        """Look at a frame that has come, and keep it for videos."""
+        found = super().take(frame, now_s, whole)
         self._missed[frame.camera] = found is None
-        if found is not None and self.on_sight is not None:
-            self.on_sight(sight_of(frame.time_s, frame.camera, self.eyes.rig[frame.camera], found))
-        self.frames, self.found = self.frames + 1, self.found + (found is not None)
         self.shown[frame.camera] = (frame.image, found)
+        return found
 
     def _window(self, exposure: Exposure) -> tuple[int, int] | None:
         """Where to look, if the ball is being followed."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import get_args
 
 from dris.catching.joint_limits import SAFE_SHARE
+from dris.catching.law import LawConfig
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.lab import Drive
 from dris.lab.model import LabConfig
@@ -73,3 +74,15 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
     if name in ("rate-limit", "fitted-gains"):
         return own
     raise ValueError(f"there is no drive '{name}'; known: {', '.join(get_args(Drive))}")
+
+
+def law_of(drive: TwinConfig) -> LawConfig:
+    """The law that a drive runs."""
+    return LawConfig(**{f.name: getattr(drive, f.name) for f in fields(LawConfig)})
+
+
+def as_driven(task: CatchingConfig, drive: TwinConfig) -> CatchingConfig:
+    """A task whose policy, if it begins at the arrival, goes as fast as a drive says."""
+    if task.start != "arrival":
+        return task
+    return replace(task, joint_speed=drive.joint_speed, reference_lead=drive.reference_lead)

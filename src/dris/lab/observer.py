@@ -1,27 +1,14 @@
-"""The truth as the simplest observer of the twin's ball, and what any observer in the laboratory must do."""
+"""The truth as the simplest observer of the twin's ball."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
-from dris.catching.control import BallEstimate, BallObserver
+from dris.catching.control import BallEstimate
 from dris.catching.settings import CatchingConfig
 from dris.lab.twin import Twin
 from dris.perception.arrival import Arrival, free_fall
 from dris.perception.plate import Plate
-
-
-class LabObserver(BallObserver, Protocol):
-    """An observer that looks while the laboratory's time passes."""
-
-    def tick(self) -> None:
-        """Look; called after every millisecond."""
-
-    @property
-    def found_share(self) -> float:
-        """Share of looks in which something was found."""
 
 
 class TruthObserver:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dris.catching.control import BallEstimate
+from dris.catching.belief_observer import Believing
+from dris.catching.control import BallEstimate, LookingObserver
 from dris.catching.stage import RobotStage
 from dris.core.stage import Frame
-from dris.lab.belief_observer import BeliefObserver
 from dris.lab.objects import CatchObject
-from dris.lab.observer import LabObserver
 from dris.lab.twin import Twin
 
 
@@ -31,7 +30,7 @@ class Shown:
         """To be called after every millisecond: notes whether anything has touched the thing."""
         self._touched |= self._twin.touched
 
-    def frame(self, observer: LabObserver, seen: BallEstimate | None) -> Frame:
+    def frame(self, observer: LookingObserver, seen: BallEstimate | None) -> Frame:
         """The present moment.
 
         Args:
@@ -41,7 +40,7 @@ class Shown:
         state = self._twin.state()
         balls, velocities = state.thing_position[None], state.thing_velocity[None]
         physics = {name: np.array([value]) for name, value in physics_of(self._twin.thing).items()}
-        if isinstance(observer, BeliefObserver) and observer.belief.time_s is not None:
+        if isinstance(observer, Believing) and observer.belief.time_s is not None:
             balls = np.concatenate((balls, observer.belief.places))
             own = observer.belief.physics
             physics = {name: np.concatenate((value, own[name])) for name, value in physics.items()}

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from dris.catching.approach import Approach, Outcome
-from dris.catching.control import Act, BallEstimate, Controller, Decision
+from dris.catching.control import Act, BallEstimate, Controller, Decision, LookingObserver
 from dris.catching.loop import WATCH_TICKS, CatchLoop
 from dris.catching.settings import CatchingConfig
 from dris.catching.success import caught
 from dris.core.env import Observation
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.lab.belief_observer import with_belief
-from dris.lab.drives import drive
+from dris.lab.drives import as_driven, drive
 from dris.lab.launch import Laid, Launch, Placed
 from dris.lab.model import PLATE_HALF
 from dris.lab.objects import CatchObject
-from dris.lab.observer import LabObserver, TruthObserver
+from dris.lab.observer import TruthObserver
 from dris.lab.state import State
 from dris.lab.twin import FCI_TORQUE_RATE, TICK_S, Twin
 
@@ -98,9 +98,9 @@ def run_trial(
     launch: Launch,
     seed: int,
     twin: Twin | None = None,
-    observer: LabObserver | None = None,
+    observer: LookingObserver | None = None,
     duration_s: float = TRIAL_S,
-    watch: Callable[[Twin, LabObserver], None] | None = None,
+    watch: Callable[[Twin, LookingObserver], None] | None = None,
     execution_error: float = 0.0,
     until_lost: bool = True,
     on_step: Callable[[BallEstimate | None], None] = lambda seen: None,
@@ -142,7 +142,7 @@ def run_trial(
     loop = CatchLoop(
         twin,
         record.observer,
-        Controller(one_robot(handle, duration_s), as_driven(config, twin)),
+        Controller(one_robot(handle, duration_s), as_driven(config, twin.config)),
         Approach(config, twin.kinematics) if config.start == "arrival" and comes(launch) else None,
         sum(config.lead_s) / 2 if comes(launch) else None,
         on_step=record.on_step,
@@ -191,12 +191,6 @@ def comes(launch: Launch) -> bool:
     return not isinstance(launch, Laid | Placed)
 
 
-def as_driven(config: CatchingConfig, twin: Twin) -> CatchingConfig:
-    """A policy that begins at the arrival goes as fast as the drive says: see dris.lab.drives."""
-    speed, lead = twin.config.joint_speed, twin.config.reference_lead
-    return replace(config, joint_speed=speed, reference_lead=lead) if config.start == "arrival" else config
-
-
 def _ended(twin: Twin, loop: CatchLoop, duration_s: float, until_lost: bool) -> bool:
     """Whether time is up, the thing lost (if that ends a trial), or nothing came."""
     if loop.began_s is not None and twin.time_s - loop.began_s >= duration_s - 0.5 * TICK_S:
@@ -224,7 +218,7 @@ def _judge_approach(twin: Twin, approach: Approach, handed_over: bool) -> Approa
 class _Record:
     """What a trial is judged by."""
 
-    def __init__(self, twin: Twin, observer: LabObserver, told: Callable[[BallEstimate | None], None]):
+    def __init__(self, twin: Twin, observer: LookingObserver, told: Callable[[BallEstimate | None], None]):
         self.twin, self.observer, self._told = twin, observer, told
         self.approached: Approached | None = None
         self.settled = False

@@ -211,6 +211,12 @@ class Monitor:
         _remember(self._cameras[camera].shifts, shift_px, self.config.shifts)
 
     @property
+    def plate_shifts_px(self) -> tuple[float | None, float | None]:
+        """How far each camera sees the plate from where it should, in the median; None: not made out."""
+        first, second = (float(np.median(c.shifts)) if c.shifts else None for c in self._cameras)
+        return first, second
+
+    @property
     def doubts_rig(self) -> bool:
         """Whether the verdict is about cameras, clocks or what else is in view, and not about one motion."""
         return self.verdict.level != "fine" and self.verdict.cause in RIG | {"second ball", "size"}

@@ -23,6 +23,8 @@ OVERRUN_S = 0.02
 
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDED = "ended by "
+"""How the reason of a session begins that somebody ended."""
 
 
 class NoEyes:
@@ -125,7 +127,7 @@ def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Ite
         with ended_by_signals():
             yield
     except Ended as signalled:
-        session.stop(f"ended by {signalled}")
+        session.stop(f"{ENDED}{signalled}")
     finally:
         if session.state not in ("stopped", "fault"):
             session.stop("the session is over")

@@ -30,6 +30,15 @@ class Check:
     """What is there, and, if that is wrong, what to do."""
 
 
+def passed(checks: Iterator[Check]) -> bool:
+    """Say what was looked at, a line a check; whether all is well."""
+    good = True
+    for check in checks:
+        print(f"{'ok' if check.ok else 'FAILED':>6}  {check.name:<8} {check.found}", flush=True)
+        good = good and check.ok
+    return good
+
+
 def preflight(runtime: Runtime, arm: Arm) -> Iterator[Check]:
     """Look at policy and arm; nothing is sent but questions."""
     contract = runtime.contract

@@ -29,7 +29,9 @@ class RigObserver(EyesObserver):
         """
         super().__init__(eyes, radius_m)
         self._clock = clock
-        self.frames = self.dropped = 0
+        self.dropped = 0
+        self.on_frame: Callable[[float, Frame], None] | None = None
+        """Told of every frame that is looked at, and when it came."""
         self._waiting: deque[tuple[float, Frame]] = deque()
         self._lock = threading.Lock()
         self._error = ""
@@ -62,8 +64,9 @@ class RigObserver(EyesObserver):
             if not self._waiting:
                 return
             came_s, frame = self._waiting.popleft()
-        self.frames += 1
-        self.eyes.take(frame, came_s)
+        self.take(frame, came_s)
+        if self.on_frame is not None:
+            self.on_frame(came_s, frame)
 
     @property
     def trust(self) -> tuple[str, str]:

@@ -16,14 +16,14 @@ from dris.catching.stage import flight_time, spin_vector
 from dris.core.stage import Frame
 from dris.evaluation.registry import PolicyHandle
 from dris.lab.belief_observer import with_belief
-from dris.lab.drives import drive
+from dris.lab.drives import as_driven, drive
 from dris.lab.launch import Scene as LaunchScene
 from dris.lab.launch import Start as LaunchStart
 from dris.lab.launch import Throw
 from dris.lab.objects import BALLS, CatchObject, training_ball
 from dris.lab.observer import TruthObserver
 from dris.lab.shown import Shown, physics_of
-from dris.lab.trial import GIVE_UP_S, as_driven, catching_config, is_lost, one_robot
+from dris.lab.trial import GIVE_UP_S, catching_config, is_lost, one_robot
 from dris.lab.twin import TICK_S, Twin
 from dris.view.run import Outcome, Start
 
@@ -71,7 +71,7 @@ class TwinRun:
         truth = TruthObserver(twin, start.condition.noise, start.seed, config)
         belief = replace(start.belief, instances=max(2, start.instances - 1))
         self._observer = with_belief(truth, belief, config, twin.kinematics, start.seed)
-        driven = as_driven(config, twin)
+        driven = as_driven(config, twin.config)
         self._loop = CatchLoop(
             twin, self._observer, Controller(one_robot(policy, KEPT_S), driven),
             Approach(config, twin.kinematics) if config.start == "arrival" else None,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dris.catching.control import LookingObserver
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.experiments.tracking.faults import FAULTS, Fault
 from dris.experiments.tracking.recording import EVERY_S, Recording, Seen, Truth, record, replay
@@ -15,7 +16,6 @@ from dris.lab.camera_observer import CameraObserver
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, Ramp
 from dris.lab.objects import BALLS
-from dris.lab.observer import LabObserver
 from dris.lab.trial import catching_config, run_trial
 from dris.lab.twin import Twin
 from dris.perception.monitor import RIG
@@ -127,7 +127,7 @@ def watch_clean(twin: Twin, policy: PolicyHandle, ball: str, ramp_m: float, seed
     twin.reset(BALLS[ball], Ramp(ramp_m), seed)
     observer = CameraObserver(twin, BALLS[ball], seed=seed)
 
-    def watch(twin: Twin, _: LabObserver) -> None:
+    def watch(twin: Twin, _: LookingObserver) -> None:
         truth.note(twin)
         if twin.ticks % round(EVERY_S / 1e-3) == 0:
             seen.ask(observer.eyes, truth.states[-1])

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dris.catching.control import LookingObserver
 from dris.evaluation.registry import PolicyHandle
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig, detector
 from dris.lab.launch import Launch
 from dris.lab.objects import CatchObject
-from dris.lab.observer import LabObserver
 from dris.lab.trial import run_trial
 from dris.lab.twin import State, Twin
 from dris.perception.camera import Rig
+from dris.perception.detect import Detection
 from dris.perception.eyes import Eyes
 from dris.perception.monitor import MonitorConfig
 from dris.perception.plate import Plate
@@ -92,9 +93,9 @@ class _Recorder(CameraObserver):
 
     recording: Recording
 
-    def take(self, frame: Frame, whole: bool) -> None:
-        self.recording.frames.append(Arrived(self._twin.time_s, frame))
-        super().take(frame, whole)
+    def take(self, frame: Frame, now_s: float, whole: bool = True) -> Detection | None:
+        self.recording.frames.append(Arrived(now_s, frame))
+        return super().take(frame, now_s, whole)
 
     def observe_plate(self, plate: Plate) -> None:
         self.recording.plates.append(plate)
@@ -109,7 +110,7 @@ def record(
     observer = _Recorder(twin, thing, replace(CameraObserverConfig(), window_half_px=None), seed)
     recording = observer.recording = Recording(thing, observer.rig)
 
-    def note(twin: Twin, observer: LabObserver) -> None:
+    def note(twin: Twin, observer: LookingObserver) -> None:
         recording.truth.note(twin)
 
     run_trial(policy, thing, launch, seed, twin, observer, duration_s, note, until_lost=False)

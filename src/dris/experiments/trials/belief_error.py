@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from dris.catching.belief_observer import BeliefObserver
+from dris.catching.control import LookingObserver
 from dris.evaluation.registry import find_policy
 from dris.experiments.trials.config import TRIALS_SEED
 from dris.experiments.trials.table import CAMERAS
-from dris.lab.belief_observer import BeliefObserver
 from dris.lab.camera_observer import CameraObserver
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, Ramp
 from dris.lab.objects import BALLS
-from dris.lab.observer import LabObserver
 from dris.lab.trial import catching_config, run_trial
 from dris.lab.twin import Twin
 
@@ -46,7 +46,7 @@ class _Comparison:
         """A trial begins."""
         self._met_s, self._touched = None, False
 
-    def watch(self, twin: Twin, observer: LabObserver) -> None:
+    def watch(self, twin: Twin, observer: LookingObserver) -> None:
         """Called after every millisecond."""
         assert isinstance(observer, BeliefObserver)
         state = twin.state()

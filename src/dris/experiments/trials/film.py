@@ -12,7 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from dris.catching.control import BallEstimate
+from dris.catching.control import BallEstimate, LookingObserver
 from dris.core.stage import GHOST, Frame, Stage
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle
@@ -20,7 +20,6 @@ from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
 from dris.lab.cameras import CAMERAS, CameraConfig
 from dris.lab.launch import Launch
 from dris.lab.objects import CatchObject
-from dris.lab.observer import LabObserver
 from dris.lab.shown import Shown
 from dris.lab.trial import Trial, run_trial
 from dris.lab.twin import Twin, TwinConfig
@@ -83,7 +82,7 @@ def film(
         nonlocal seen
         seen = ball
 
-    def watch(twin: Twin, eyes: LabObserver) -> None:
+    def watch(twin: Twin, eyes: LookingObserver) -> None:
         shown.tick()
         if twin.ticks % (FRAME_TICKS if twin.time_s <= SLOW_S else LATE_TICKS) == 0:
             pictures.append(_picture(twin, observer, seen, title))

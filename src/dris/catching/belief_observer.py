@@ -1,0 +1,155 @@
+"""A belief between eyes and a policy: every sight of every camera pulls it, at its own time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dris.belief.config import BeliefConfig
+from dris.catching.ball_belief import BallBelief, BallBeliefConfig
+from dris.catching.control import BallEstimate, LookingObserver
+from dris.catching.eyes_observer import EyesObserver
+from dris.catching.kinematics import Kinematics
+from dris.perception.arrival import Arrival
+from dris.perception.plate import Plate
+from dris.perception.triangulate import Bearing
+
+BEGIN_SIGHTS = 6
+"""Sights that a track rests on before the belief begins at its state [design]."""
+START_SPREAD = 2.0
+"""The belief begins so much wider than the track, whose covariance is that of detection alone [design]."""
+SIGMA_SCALE = 1.5
+"""A sight counts as this much less exact than detection is, for calibration and clocks [design]."""
+GIVE_UP = 6
+"""Sights in a row that surprise too much: the belief is wrong, and begins anew [design]."""
+
+
+class Believing:
+    """An observer with a belief behind it. Subclasses say what pulls the belief."""
+
+    def __init__(
+        self,
+        inner: LookingObserver,
+        kinematics: Kinematics,
+        belief: BallBeliefConfig | None = None,
+        seed: int = 0,
+    ):
+        """See.
+
+        Args:
+            inner: The eyes.
+            kinematics: Of the robot, which tells where the plate is.
+            belief: What is believed before anything is seen.
+            seed: Of the belief.
+        """
+        self.inner, self._kinematics = inner, kinematics
+        self.belief = BallBelief(kinematics.plate_half_size, belief, seed)
+        self.restarts = 0
+        """How often the belief began anew."""
+
+    @property
+    def radius_m(self) -> float:
+        """As the eyes have it."""
+        return self.inner.radius_m
+
+    @property
+    def found_share(self) -> float:
+        """Of the eyes."""
+        return self.inner.found_share
+
+    @property
+    def trust(self) -> tuple[str, str]:
+        """As the eyes have it."""
+        return getattr(self.inner, "trust", ("fine", ""))
+
+    def tick(self) -> None:
+        """Look."""
+        self.inner.tick()
+
+    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
+        """Follow the plate."""
+        self.belief.track_plate(time_s, *self._kinematics.plate(q))
+
+    def observe_plate(self, plate: Plate) -> None:
+        """For the tracker."""
+        self.inner.observe_plate(plate)
+
+    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
+        """As the eyes have it."""
+        return self.inner.arrival(time_s, height_m)
+
+    def estimate(self, time_s: float) -> BallEstimate | None:
+        """The belief's mean at a time; before it begins, and when it has seen nothing for long, the eyes'."""
+        seen, belief = self.inner.estimate(time_s), self.belief
+        if seen is not None:
+            self._told(time_s, seen)
+        if belief.time_s is None or belief.is_stale(time_s) or self._is_doubted():
+            return seen
+        mean, _ = belief.at(time_s)
+        return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)
+
+    def _told(self, time_s: float, seen: BallEstimate) -> None:
+        """The eyes have told a state."""
+
+    def _is_doubted(self) -> bool:
+        """Whether the eyes themselves are not to be believed."""
+        return False
+
+
+class BeliefObserver(Believing):
+    """A belief behind cameras.
+
+    Their tracker finds the ball and fits its flight, for the arrival and for where the belief begins; from
+    then on single detections pull it.
+    """
+
+    def __init__(
+        self,
+        inner: EyesObserver,
+        kinematics: Kinematics,
+        belief: BallBeliefConfig | None = None,
+        seed: int = 0,
+    ):
+        """See `Believing`."""
+        super().__init__(inner, kinematics, belief, seed)
+        self._eyes = inner.eyes
+        inner.on_sight = self._see
+
+    def _is_doubted(self) -> bool:
+        """Whether the monitor does not believe the rig; its doubts about a track are the track's."""
+        return self._eyes.monitor.doubts_rig
+
+    def _see(self, sight: Bearing) -> None:
+        """Take in a sight of a camera."""
+        belief, tracker = self.belief, self._eyes.tracker
+        if belief.time_s is not None and belief.is_stale(sight.time_s):
+            belief.time_s = None
+        if belief.time_s is None:
+            state = tracker.state(sight.time_s)
+            if state is not None and state.valid and state.sights >= BEGIN_SIGHTS:
+                mean = np.concatenate((state.ball_in_base, state.velocity_in_base))
+                belief.begin(sight.time_s, mean, START_SPREAD**2 * state.covariance, self.radius_m)
+            return
+        if belief.is_too_old(sight.time_s):
+            return
+        speed_px = sight.focal_px * belief.speed / max(sight.depth(belief.centre), 0.1)
+        sigma = SIGMA_SCALE * np.hypot(tracker.config.sigma_px, tracker.config.sigma_s * speed_px)
+        belief.see(sight, float(sigma))
+        if belief.refused >= GIVE_UP:
+            self.restarts += 1
+            belief.time_s = None
+
+
+def beside_one_robot(belief: BeliefConfig) -> BallBeliefConfig | None:
+    """A policy's belief as one robot has it; None if it has none.
+
+    Raises:
+        ValueError: No robot has such a belief.
+    """
+    if belief.update == "none":
+        return None
+    if belief.update != "ensemble" or belief.view != "mean":
+        raise ValueError(
+            f"beside one robot a belief is an ensemble and shows its mean, not '{belief.update}' and "
+            f"'{belief.view}': evaluate this policy in the training world"
+        )
+    return BallBeliefConfig(belief.instances)

@@ -1,0 +1,145 @@
+"""A policy on a real FR3: what is looked at before anything moves, and the session that moves it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dris.catching.belief_observer import BeliefObserver, beside_one_robot
+from dris.catching.kinematics import Kinematics
+from dris.catching.settings import JOINTS, CatchingConfig
+from dris.core.files import read_json
+from dris.lab.drives import as_driven, law_of
+from dris.lab.drives import drive as twin_drive
+from dris.lab.twin import TwinConfig
+from dris.perception.calibration import load_rig
+from dris.perception.detect import BallColour, DetectorConfig
+from dris.perception.eyes import Eyes
+from dris.perception.plate import Plate
+from dris.robot.arm import Arm
+from dris.robot.cameras import check_cameras, check_rig_file, open_cameras
+from dris.robot.driver import DriverProcess
+from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.live import ENDED, run_live
+from dris.robot.log import Log
+from dris.robot.payload import payload_of
+from dris.robot.preflight import Check, passed, preflight
+from dris.robot.rig_config import RigConfig
+from dris.robot.rig_observer import RigObserver
+from dris.robot.runtime import Runtime
+from dris.robot.session import Session
+from dris.robot.terminal import LiveView
+
+LARGEST_GAIN = 5000.0
+"""More than any joint of such an arm is driven with [Nm/rad], [Nm s/rad]."""
+
+
+def drive_of(config: CatchingConfig, gains: Path | None) -> TwinConfig:
+    """How the arm is driven: as in the twin, with gains that `dris identify-gains` found to match, if told.
+
+    Raises:
+        ValueError: The file has none.
+    """
+    drive = twin_drive("fitted-gains", config)
+    if gains is None:
+        return drive
+    found = read_json(gains)
+    try:
+        stiffness, damping = (
+            tuple(map(float, found[f"matching_{name}"])) for name in ("stiffness", "damping")
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{gains} is no file of `dris identify-gains --json`") from error
+    sizes, usual = {len(stiffness), len(damping)}, all(0 < g < LARGEST_GAIN for g in stiffness + damping)
+    if sizes != {JOINTS} or not usual:
+        raise ValueError(
+            f"{gains}: K and D must be {JOINTS} numbers in (0, {LARGEST_GAIN:g}), got {stiffness}, {damping}"
+        )
+    return replace(drive, stiffness=stiffness, damping=damping)
+
+
+def on_robot(
+    runtime: Runtime,
+    address: str,
+    move: bool,
+    speed_share: float,
+    rig: RigConfig,
+    gains: Path | None,
+    logs: Path | None,
+) -> int:
+    """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
+    config = runtime.contract.catching()
+    drive = drive_of(config, gains)
+    # An address of this machine is `dris fci-twin`, which needs no real-time kernel.
+    fr3 = Fr3Config(
+        address, drive.stiffness, drive.damping, realtime=not address.startswith("127."),
+        payload=payload_of(config.mount, "plate"),
+    )  # fmt: skip
+    with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig) as eyes:
+        good = passed(preflight(runtime, arm))
+        if eyes is not None and rig.file is not None:
+            good = passed(_look(eyes, arm, config, rig.file)) and good
+        if eyes is None or not good or not move:
+            print("dry run: nothing was sent but questions" if good else "not ready: see above")
+            return 0 if good else 1
+        return 0 if _catch(runtime, arm, eyes, drive, speed_share, logs) else 1
+
+
+@contextlib.contextmanager
+def _seeing(config: RigConfig) -> Iterator[RigObserver | None]:
+    """Eyes behind the cameras, if there is a calibration."""
+    if config.file is None:
+        yield None
+        return
+    rig, radius_m = load_rig(config.file), config.ball_radius_m
+    source = open_cameras(config.cameras, rig, time.monotonic, config.delay_s)
+    colour = BallColour(config.ball_hue_degrees, config.ball_saturation, config.ball_value)
+    eyes = Eyes(rig, (radius_m, radius_m), DetectorConfig(colour))
+    observer = RigObserver(source, eyes, radius_m, time.monotonic)
+    try:
+        yield observer
+    finally:
+        observer.close()
+
+
+def _look(eyes: RigObserver, arm: Arm, config: CatchingConfig, file: Path) -> Iterator[Check]:
+    """Through the cameras, at an arm that rests."""
+    yield check_rig_file(file, time.time())
+    position, rotation = Kinematics(config.home, config.mount).plate(arm.state().q)
+    still = np.zeros(3)
+    plate = Plate(time.monotonic(), position, rotation[:, 2], still, edge_in_base=rotation[:, 0])
+    yield from check_cameras(eyes, plate, time.monotonic)
+
+
+def _catch(
+    runtime: Runtime,
+    arm: Arm,
+    eyes: RigObserver,
+    drive: TwinConfig,
+    speed_share: float,
+    logs: Path | None,
+) -> bool:
+    """Home, arm, catch, return, again, until something stops it or somebody ends it: whether that was it."""
+    config, view = runtime.contract.catching(), LiveView()
+    file = None if logs is None else logs / f"session-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    log = Log.open(file, policy=runtime.contract.policy, task_config=config)
+    believed = beside_one_robot(runtime.contract.filter())
+    kinematics = Kinematics(config.home, config.mount)
+    observer = eyes if believed is None else BeliefObserver(eyes, kinematics, believed)
+    session = Session(
+        arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log,
+        speed_share=speed_share,
+    )  # fmt: skip
+
+    def tell(line: str) -> None:
+        view.clear()
+        print(line, flush=True)
+
+    tell(f"moving at {speed_share:g} of all speeds; Ctrl-C stops the arm softly")
+    run_live(session, eyes, tell, show=lambda: view.show(session))
+    return session.reason.startswith(ENDED)

@@ -1,0 +1,151 @@
+"""The cameras of a real rig: opened by name, and looked at before an arm moves."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dris.core.named import find_module
+from dris.perception.camera import Rig
+from dris.perception.plate import Plate
+from dris.perception.sources import CameraSource, Frame, FrameSource
+from dris.robot.preflight import Check
+from dris.robot.rig_observer import RigObserver
+
+LEAST_FPS = 40.0
+"""Half of what the eyes were tried with [1/s] [design]."""
+LONGEST_DELAY_S = 0.06
+"""From a frame's stamp to its coming: as late as the poor cameras of the trials [s]."""
+DARKEST, BRIGHTEST_SHARE = 8.0, 0.25
+"""Mean brightness of 255, and share of pixels that are white: a ball in them cannot be seen [design]."""
+OLDEST_DAYS = 30.0
+"""Of a calibration, by its file's date: cameras are touched, and screws give way [design]."""
+LOOK_S = 1.5
+
+Clock = Callable[[], float]
+
+
+def open_cameras(name: str, rig: Rig, clock: Clock, delay_s: float) -> FrameSource:
+    """Cameras by what a person types.
+
+    Args:
+        name: Two numbers of devices that OpenCV opens, such as 0,1; or `path/file.py:function`, which is
+            called with rig and clock and gives a `FrameSource`, for cameras that stamp their frames
+            themselves (`dris.perception.clocks`).
+        rig: As calibrated.
+        clock: The session's, which stamps must be of [s].
+        delay_s: From the middle of an exposure to its frame's coming, for cameras of OpenCV.
+
+    Raises:
+        ValueError: The name is neither, or there is no such function.
+    """
+    if numbers := re.fullmatch(r"(\d+),(\d+)", name):
+        size = (rig[0].width, rig[0].height)
+        return CameraSource((int(numbers[1]), int(numbers[2])), clock, delay_s, size=size)
+    module_name, colon, function = name.rpartition(":")
+    if not colon or not function:
+        raise ValueError(f"'{name}' is no pair of cameras: write two numbers, 0,1, or file.py:function")
+    make = getattr(find_module(module_name), function, None)
+    if not callable(make):
+        raise ValueError(f"{module_name} has no function '{function}'")
+    return make(rig, clock)
+
+
+def check_rig_file(path: Path, now_s: float) -> Check:
+    """How old a calibration is; that it is one was checked when it was read."""
+    days = (now_s - path.stat().st_mtime) / 86400
+    found = f"{path}: two cameras, plausible together, {days:.0f} days old by the file's date"
+    fresh = days <= OLDEST_DAYS
+    return Check("rig", fresh, found if fresh else f"{found}, at most {OLDEST_DAYS:.0f}: calibrate again")
+
+
+def check_cameras(
+    eyes: RigObserver, plate: Plate, clock: Clock, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[Check]:
+    """Look through the cameras for a while, the arm at rest: rate, delay, light, and what the eyes say.
+
+    Args:
+        eyes: Behind the cameras, just opened.
+        plate: Where the robot's joints say that it is.
+        clock: The session's [s].
+        sleep: Until the next look.
+    """
+    came: tuple[list[float], list[float]] = ([], [])
+    delays: tuple[list[float], list[float]] = ([], [])
+    light: list[tuple[float, float]] = []
+
+    def note(came_s: float, frame: Frame) -> None:
+        came[frame.camera].append(came_s)
+        delays[frame.camera].append(came_s - frame.time_s)
+        part = frame.image[::8, ::8]
+        light.append((float(part.mean()), float((part.min(axis=2) >= 250).mean())))
+
+    eyes.on_frame, eyes_until_s = note, clock() + LOOK_S
+    eyes.observe_plate(plate)
+    try:
+        while clock() < eyes_until_s:
+            eyes.tick()
+            sleep(0.001)
+    except ValueError as error:  # a picture that does not fit its calibration
+        yield Check("cameras", False, str(error))
+        return
+    finally:
+        eyes.on_frame = None
+    silent = [name for name, times in zip(_names(eyes), came, strict=True) if len(times) < 2]
+    level, why = eyes.trust
+    if silent:
+        yield Check("cameras", False, why if level == "stop" else f"no frames of {' and '.join(silent)}")
+        return
+    yield _rate(eyes, came)
+    yield _delay(delays)
+    yield _light(light)
+    yield _eyes(eyes)
+
+
+def _names(eyes: RigObserver) -> tuple[str, str]:
+    return eyes.eyes.rig[0].name, eyes.eyes.rig[1].name
+
+
+def _rate(eyes: RigObserver, came: tuple[list[float], list[float]]) -> Check:
+    fps = [(len(times) - 1) / max(times[-1] - times[0], 1e-9) for times in came]
+    found = f"{fps[0]:.0f} and {fps[1]:.0f} frames a second, {eyes.dropped} dropped"
+    if min(fps) < LEAST_FPS:
+        return Check("cameras", False, f"{found}, at least {LEAST_FPS:.0f}: shorten exposure, check the bus")
+    return Check("cameras", True, found)
+
+
+def _delay(delays: tuple[list[float], list[float]]) -> Check:
+    ways = [float(np.median(one)) for one in delays]
+    found = f"frames come {1e3 * ways[0]:.1f} and {1e3 * ways[1]:.1f} ms after their stamps"
+    if min(ways) < 0:
+        return Check("delay", False, f"{found}: stamps are of another clock than the session's")
+    if max(ways) > LONGEST_DELAY_S:
+        return Check("delay", False, f"{found}, at most {1e3 * LONGEST_DELAY_S:.0f} ms")
+    return Check("delay", True, f"{found}; what a shared delay hides, only a measurement tells")
+
+
+def _light(light: list[tuple[float, float]]) -> Check:
+    mean, white = np.median(light, axis=0)
+    found = f"mean brightness {mean:.0f} of 255, {100 * white:.0f} % white"
+    if mean < DARKEST:
+        return Check("light", False, f"{found}: too dark; take the caps off, more light")
+    if white > BRIGHTEST_SHARE:
+        return Check("light", False, f"{found}, at most {100 * BRIGHTEST_SHARE:.0f} %: overexposed")
+    return Check("light", True, found)
+
+
+def _eyes(eyes: RigObserver) -> Check:
+    level, why = eyes.trust
+    if level != "fine":
+        return Check("eyes", False, f"{level}: {why}")
+    shifts = eyes.eyes.monitor.plate_shifts_px
+    told = [
+        f"{name} {'does not make the plate out' if px is None else f'sees it {px:.0f} px off'}"
+        for name, px in zip(_names(eyes), shifts, strict=True)
+    ]
+    beware = "; nothing confirms the calibration" if None in shifts else ""
+    return Check("eyes", True, f"nothing wrong; the plate: {', '.join(told)}{beware}")
