@@ -124,11 +124,14 @@ def test_scores_name_the_belief_that_they_were_made_with():
     assert study.episodes_of("ensemble/ramp-1.3") == 250 and study.episodes_of("none/clean") == 1000
     stamp = study.stamp(Job("belief-robot", "fr3", 1))
     assert stamp["scored"]["conditions"]["ensemble/noise-2"].startswith("BeliefConfig(update='ensemble'")
-    assert stamp["before"]["iterations"] == 1000  # of robot-lively
+    assert stamp["before"]["iterations"] == 900  # of robot-livelier
     for job in study.jobs:  # every belief and condition exists, and every run that one goes on from
         check_conditions(CatchingTask, tuple(split(name)[1] for name in study.conditions_of(job.preset)))
         assert all(split(name)[0] in BELIEFS for name in study.conditions_of(job.preset))
         assert study.before(job) is None or study.config(study.before(job))
+    assert "kalman/clean" in study.conditions_of("released", "e2e")
+    assert "kalman/clean" not in study.conditions_of("released", "loop")
+    assert "ensemble/clean" in study.conditions_of("released", "loop")
 
 
 def test_the_quick_size_of_the_belief_s_study_runs(tmp_path):

@@ -74,7 +74,7 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     stamp, kept = study.stamp(job), folder / "scores.json"  # as far as they are, for going on
     known = read_json(kept) if kept.exists() else {}
     scores = known["scores"] if known.get("stamp") == stamp else {}
-    for name in study.conditions_of(job.preset):
+    for name in study.conditions_of(job.preset, job.method):
         if name not in scores:
             belief, condition = split(name)
             seen_by = replace(handle, belief=BELIEFS[belief]) if belief else handle
