@@ -24,8 +24,7 @@ def test_the_policy_for_a_robot_carries_limits_and_belief():
     file = policy_file("belief-robot")
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
-    task = replace(FR3, joint_speed=0.5, brakes_in_time=False, reference_lead=1.0, displacement=0.1)
-    assert find_policy("belief-robot").task_config == task and config["policy"]["encoder"] == "learned"
+    assert find_policy("belief-robot").task_config == FR3 and config["policy"]["encoder"] == "learned"
     assert find_policy("belief-robot").belief == BeliefConfig(prior=(("restitution", 0.3, 0.85),))
 
 

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -103,9 +102,7 @@ def test_the_help_names_the_presets_that_there_are():
     named = re.findall(r"^(\w+)(?: \((\w+)\))?:", PRESETS.partition("\n")[2], flags=re.M)
     assert named == [(name, "default" if name == "released" else "") for name in CatchingTask.presets]
     assert CatchingTask.presets["released"] == CatchingTask.Config()
-    slower = {"joint_speed": 0.5, "brakes_in_time": False, "reference_lead": 1.0, "displacement": 0.1}
-    older = replace(CatchingTask.preset("fr3"), **slower)
-    others = {"dris-robot": CatchingTask.preset("robot"), "belief-robot": older}
+    others = {"dris-robot": CatchingTask.preset("robot"), "belief-robot": CatchingTask.preset("fr3")}
     for name in CatchingTask.policies():
         assert find_policies((name,))[0].task_config == others.get(name, CatchingTask.preset("released"))
 

@@ -36,8 +36,8 @@ Policies = Annotated[
         help="Run folders, policy files, policies that ship (e2e, dris-10, dris-50, dris-200, dris-robot, "
         "belief-robot), or baselines of their task (catching: still, random, veltrack), which act in the "
         "world of the first trained policy beside them. A policy acts in the preset that it was trained in: "
-        "dris-robot in robot, belief-robot in fr3 with joints at half their speed, the others that ship in "
-        f"released. {PRESETS}",
+        "dris-robot in robot, belief-robot in fr3, the others that ship in released. "
+        f"{PRESETS}",
     ),
 ]
 _SHOWN = ("chamfer", "reward", "set_success")

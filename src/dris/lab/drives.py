@@ -22,9 +22,6 @@ REFERENCE_LEAD = 1.5
 joint at its limit until the end of a control step of 50 ms. Chosen on balls on a tilted plate and from ramps,
 perfect sight, seeds 71001 to 73001: with 1.0 `dris-200` keeps 28 of 40 and 24 of 24, with 1.5 104 of 104 and
 96 of 96, with 2.0 40 of 40 and 22 of 24 [design]."""
-LIVELY_SHARE, LIVELY_LEAD = 0.8, 1.2
-"""Speeds and lead of a policy that was trained inside speed limits by a law that does not brake in time, more
-slowly than it may be driven by one that does: `belief-robot` [design]."""
 GOVERNOR = 0.9
 """Of FCI's torque rate and of the torque limits, for all but C + g, which need the rest."""
 
@@ -68,8 +65,6 @@ def drive(name: str, task: CatchingConfig | None = None) -> TwinConfig:
         limited = replace(own, governor=GOVERNOR, brakes_in_time=True)
         if task.joint_speed is None:
             return replace(limited, joint_speed=SAFE_SHARE, reference_lead=REFERENCE_LEAD)
-        if not task.brakes_in_time:
-            return replace(limited, joint_speed=LIVELY_SHARE, reference_lead=LIVELY_LEAD)
         return limited
     if name in ("rate-limit", "fitted-gains"):
         return own
