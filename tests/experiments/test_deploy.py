@@ -137,6 +137,10 @@ def test_gains_that_were_identified_drive_the_arm(tmp_path):
     told = drive_of(CatchingConfig(), tmp_path / "gains.json")
     assert (told.stiffness, told.damping) == ((100.0,) * 7, (10.0,) * 7)
     assert drive_of(CatchingConfig(), None).stiffness == CatchingConfig().stiffness
+    (tmp_path / "gains.json").write_text(json.dumps(found | {"error": {}}))
+    with pytest.raises(ValueError, match="is of the twin: identify the gains of this arm"):
+        drive_of(CatchingConfig(), tmp_path / "gains.json")
+    assert drive_of(CatchingConfig(), tmp_path / "gains.json", simulated=True).damping == (10.0,) * 7
     for wrong in ({}, found | {"matching_damping": [10.0] * 6}, found | {"matching_stiffness": [-1.0] * 7}):
         (tmp_path / "gains.json").write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match=r"gains\.json"):

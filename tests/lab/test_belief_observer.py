@@ -67,3 +67,16 @@ def test_without_a_belief_the_eyes_are_asked_themselves(twin):
             with_belief(eyes, belief, CatchingConfig(), twin.kinematics, 0)
     with pytest.raises(ValueError, match="needs cameras or the truth to look with, got object"):
         with_belief(object(), BELIEFS["ensemble"], CatchingConfig(), twin.kinematics, 0)
+
+
+def test_an_old_belief_is_not_acted_on(twin):
+    """Older sights stop an arm; a ball out of sight should hold it."""
+    ball = thing("foam")
+    twin.reset(ball, Ramp(0.2), 4)
+    eyes = with_belief(TruthObserver(twin), BELIEFS["ensemble"], CatchingConfig(), twin.kinematics, 0)
+    for time_s in (0.0, 0.3):
+        eyes.observe_joints(time_s, twin.joints())
+    assert eyes.estimate(0.0) is not None
+    eyes.inner.estimate = lambda time_s: None  # out of sight
+    assert eyes.estimate(0.19).age_s == pytest.approx(0.19)
+    assert eyes.estimate(0.21) is None

@@ -147,6 +147,16 @@ def test_a_silent_camera_is_noticed():
     assert verdict(monitor, now_s + 0.52) == ("stop", "silent camera")
 
 
+def test_a_camera_that_repeats_a_picture_and_then_falls_silent_is_noticed():
+    monitor = Monitor(BALL)
+    now_s = feed(monitor, 8)
+    last = picture(5000)
+    assert monitor.admit(now_s + 0.0125, now_s + 0.0025, 1, last)
+    assert not monitor.admit(now_s + 0.025, now_s + 0.015, 1, last)
+    feed(monitor, 40, start=10, cameras=(0,))
+    assert verdict(monitor, now_s + 0.3) == ("hold", "silent camera")
+
+
 # States.
 
 

@@ -27,11 +27,13 @@ class Scripted(EyesObserver):
 
     dropped, on_frame = 0, None
 
-    def __init__(self, fps=80.0, delay_s=0.005, cameras=(0, 1), step=1, **light):
+    def __init__(self, fps=80.0, delay_s=0.005, cameras=(0, 1), step=1, covered=None, **light):
         super().__init__(Eyes(RIG, (0.03, 0.03)), 0.03)
         self.now_s, self._came = 100.0, 0
         self._fps, self._delay_s, self._cameras, self._step = fps, delay_s, cameras, step
-        self._pictures = rooms.pictures(RIG, **light)
+        self._pictures = list(rooms.pictures(RIG, **light))
+        if covered is not None:
+            self._pictures[covered] = rooms.pictures(RIG, 0, 4)[covered]
 
     def clock(self):
         return self.now_s
@@ -69,6 +71,7 @@ def test_a_quiet_room_passes():
     [
         ({"fps": 20.0}, "cameras", "20 and 20 frames a second"),
         ({"low": 0, "high": 4}, "light", "too dark"),
+        ({"covered": 1}, "light", "right: mean brightness 2 of 255"),
         ({"low": 252, "high": 256}, "light", "100 % white, at most 25 %: overexposed"),
         ({"delay_s": -0.02}, "delay", "another clock"),
         ({"delay_s": -0.02}, "eyes", "stamp ahead"),
@@ -94,9 +97,27 @@ def test_real_cameras_tell_of_every_frame():
     assert {camera for camera, _ in came} == {0, 1} and min(delay_s for _, delay_s in came) >= 0.005
 
 
+def failing(rig, clock):
+    raise RuntimeError("no licence")
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        ([Frame(0.0, 2, np.zeros((4, 4, 3), np.uint8))], "a frame of camera 2 came"),
+        ((1 / 0 for _ in range(1)), "the cameras failed: ZeroDivisionError"),
+    ],
+)
+def test_cameras_that_fail_in_any_way_are_a_stop(frames, words):
+    eyes = RigObserver(iter(frames), Eyes(RIG, (0.03, 0.03)), 0.03, time.monotonic)
+    eyes.close()
+    assert eyes.trust[0] == "stop" and words in eyes.trust[1]
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        (f"{__file__}:failing", "failed: RuntimeError: no licence"),
         ("left and right", "no pair of cameras: write two numbers, 0,1"),
         ("nowhere.py:make", "there is no file nowhere.py"),
         (f"{ROOMS}:nobody", "has no function 'nobody'"),

@@ -332,3 +332,28 @@ def test_limits_come_from_the_robots_own_model():
     for broken in ("", "<robot/>", *(urdf.replace(*pair) for pair in wrong)):
         with pytest.raises(ArmError, match="limits of all seven joints"):
             limits_of_urdf(broken)
+
+
+def test_eyes_are_told_of_the_plate_on_the_way_home_too():
+    """Or they would look for it where it was, and a belief would know no plate."""
+    session, arm, sky = make(SoftArm(q=HOME + 0.1))
+    told = []
+    sky.observe_plate = told.append
+    session.connect()
+    session.start()
+    run(session, lambda: session.state == "homed")
+    assert len(told) == pytest.approx(arm.ticks / 5, abs=2) == pytest.approx(sky.told, abs=2)
+    places = np.array([plate.centre_in_base for plate in told])
+    assert np.linalg.norm(places[-1] - session.kinematics.plate(HOME)[0]) < 0.02
+    moved = np.linalg.norm(np.diff(places, axis=0), axis=1) / 0.005
+    speeds = [np.linalg.norm(plate.velocity_in_base) for plate in told[1:]]
+    assert speeds == pytest.approx(moved, abs=1e-9) and max(speeds) > 0.02
+
+
+def test_an_arm_that_does_not_stop_when_asked_is_a_fault():
+    session, arm, _ = make()
+    session.connect()
+    session.start()
+    arm.stop = lambda: (_ for _ in ()).throw(ArmError("the arm may still move"))
+    session.stop("ended by SIGINT")
+    assert session.state == "fault" and session.reason == "ended by SIGINT; the arm may still move"

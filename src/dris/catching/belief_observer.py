@@ -19,6 +19,8 @@ START_SPREAD = 2.0
 """The belief begins so much wider than the track, whose covariance is that of detection alone [design]."""
 SIGMA_SCALE = 1.5
 """A sight counts as this much less exact than detection is, for calibration and clocks [design]."""
+OLDEST_S = 0.2
+"""A belief that has seen nothing for longer is not acted on: older sights stop an arm [s] [design]."""
 GIVE_UP = 6
 """Sights in a row that surprise too much: the belief is wrong, and begins anew [design]."""
 
@@ -82,7 +84,7 @@ class Believing:
         seen, belief = self.inner.estimate(time_s), self.belief
         if seen is not None:
             self._told(time_s, seen)
-        if belief.time_s is None or belief.is_stale(time_s) or self._is_doubted():
+        if belief.time_s is None or time_s - belief.time_s > OLDEST_S or self._is_doubted():
             return seen
         mean, _ = belief.at(time_s)
         return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)

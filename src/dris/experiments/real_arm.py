@@ -39,11 +39,11 @@ LARGEST_GAIN = 5000.0
 """More than any joint of such an arm is driven with [Nm/rad], [Nm s/rad]."""
 
 
-def drive_of(config: CatchingConfig, gains: Path | None) -> TwinConfig:
+def drive_of(config: CatchingConfig, gains: Path | None, simulated: bool = False) -> TwinConfig:
     """How the arm is driven: as in the twin, with gains that `dris identify-gains` found to match, if told.
 
     Raises:
-        ValueError: The file has none.
+        ValueError: The file has none, or those of a simulated arm, for a real one.
     """
     drive = twin_drive("fitted-gains", config)
     if gains is None:
@@ -55,6 +55,8 @@ def drive_of(config: CatchingConfig, gains: Path | None) -> TwinConfig:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{gains} is no file of `dris identify-gains --json`") from error
+    if "error" in found and not simulated:
+        raise ValueError(f"{gains} is of the twin: identify the gains of this arm, `--robot ADDRESS --move`")
     sizes, usual = {len(stiffness), len(damping)}, all(0 < g < LARGEST_GAIN for g in stiffness + damping)
     if sizes != {JOINTS} or not usual:
         raise ValueError(
@@ -74,10 +76,10 @@ def on_robot(
 ) -> int:
     """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
     config = runtime.contract.catching()
-    drive = drive_of(config, gains)
-    # An address of this machine is `dris fci-twin`, which needs no real-time kernel.
+    simulated = address.startswith("127.")  # `dris fci-twin`, which needs no real-time kernel
+    drive = drive_of(config, gains, simulated)
     fr3 = Fr3Config(
-        address, drive.stiffness, drive.damping, realtime=not address.startswith("127."),
+        address, drive.stiffness, drive.damping, realtime=not simulated,
         payload=payload_of(config.mount, "plate"),
     )  # fmt: skip
     with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig) as eyes:
@@ -97,9 +99,9 @@ def _seeing(config: RigConfig) -> Iterator[RigObserver | None]:
         yield None
         return
     rig, radius_m = load_rig(config.file), config.ball_radius_m
-    source = open_cameras(config.cameras, rig, time.monotonic, config.delay_s)
     colour = BallColour(config.ball_hue_degrees, config.ball_saturation, config.ball_value)
     eyes = Eyes(rig, (radius_m, radius_m), DetectorConfig(colour))
+    source = open_cameras(config.cameras, rig, time.monotonic, config.delay_s)
     observer = RigObserver(source, eyes, radius_m, time.monotonic)
     try:
         yield observer
@@ -142,4 +144,4 @@ def _catch(
 
     tell(f"moving at {speed_share:g} of all speeds; Ctrl-C stops the arm softly")
     run_live(session, eyes, tell, show=lambda: view.show(session))
-    return session.reason.startswith(ENDED)
+    return session.state == "stopped" and session.reason.startswith(ENDED)

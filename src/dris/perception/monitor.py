@@ -266,7 +266,7 @@ class Monitor:
                     f"camera {index} sees the plate {shift:.0f} px from where it should be, allowed are "
                     f"{config.shift_px:g}: moved, exchanged, or another camera's calibration"
                 )
-            if one.came_s is not None and now_s - one.came_s > config.silent_s and one.repeats == 0:
+            if one.came_s is not None and now_s - one.came_s > config.silent_s:
                 return "silent camera", f"no frame of camera {index} for {now_s - one.came_s:.2f} s"
         first, second = (_usual(one) for one in self._cameras)
         if first is not None and second is not None and abs(first - second) > config.even_s:

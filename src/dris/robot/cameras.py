@@ -52,7 +52,10 @@ def open_cameras(name: str, rig: Rig, clock: Clock, delay_s: float) -> FrameSour
     make = getattr(find_module(module_name), function, None)
     if not callable(make):
         raise ValueError(f"{module_name} has no function '{function}'")
-    return make(rig, clock)
+    try:
+        return make(rig, clock)
+    except Exception as error:  # anything may stand in a user's file
+        raise ValueError(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
 def check_rig_file(path: Path, now_s: float) -> Check:
@@ -76,13 +79,13 @@ def check_cameras(
     """
     came: tuple[list[float], list[float]] = ([], [])
     delays: tuple[list[float], list[float]] = ([], [])
-    light: list[tuple[float, float]] = []
+    light: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
 
     def note(came_s: float, frame: Frame) -> None:
         came[frame.camera].append(came_s)
         delays[frame.camera].append(came_s - frame.time_s)
         part = frame.image[::8, ::8]
-        light.append((float(part.mean()), float((part.min(axis=2) >= 250).mean())))
+        light[frame.camera].append((float(part.mean()), float((part.min(axis=2) >= 250).mean())))
 
     eyes.on_frame, eyes_until_s = note, clock() + LOOK_S
     eyes.observe_plate(plate)
@@ -102,7 +105,7 @@ def check_cameras(
         return
     yield _rate(eyes, came)
     yield _delay(delays)
-    yield _light(light)
+    yield _light(_names(eyes), light)
     yield _eyes(eyes)
 
 
@@ -128,14 +131,17 @@ def _delay(delays: tuple[list[float], list[float]]) -> Check:
     return Check("delay", True, f"{found}; what a shared delay hides, only a measurement tells")
 
 
-def _light(light: list[tuple[float, float]]) -> Check:
-    mean, white = np.median(light, axis=0)
-    found = f"mean brightness {mean:.0f} of 255, {100 * white:.0f} % white"
-    if mean < DARKEST:
-        return Check("light", False, f"{found}: too dark; take the caps off, more light")
-    if white > BRIGHTEST_SHARE:
-        return Check("light", False, f"{found}, at most {100 * BRIGHTEST_SHARE:.0f} %: overexposed")
-    return Check("light", True, found)
+def _light(names: tuple[str, str], light: tuple[list[tuple[float, float]], ...]) -> Check:
+    told = []
+    for name, one in zip(names, light, strict=True):
+        mean, white = np.median(one, axis=0)
+        found = f"{name}: mean brightness {mean:.0f} of 255, {100 * white:.0f} % white"
+        if mean < DARKEST:
+            return Check("light", False, f"{found}: too dark; uncover it, more light")
+        if white > BRIGHTEST_SHARE:
+            return Check("light", False, f"{found}, at most {100 * BRIGHTEST_SHARE:.0f} %: overexposed")
+        told.append(found)
+    return Check("light", True, "; ".join(told))
 
 
 def _eyes(eyes: RigObserver) -> Check:

@@ -91,8 +91,12 @@ def run_live(
 
     with _stopping(session, eyes.close):
         session.connect()
-        session.start()
-        _tick(session, enough, tell, sleep, late_s, eyes.tick, after)
+        level, why = eyes.trust
+        if level == "stop":
+            session.stop(f"the eyes: {why}")
+        else:
+            session.start()
+            _tick(session, enough, tell, sleep, late_s, eyes.tick, after)
     tell(
         f"{session.state}: {session.reason}; {acted} balls, {len(late_s)} ticks over {1e3 * OVERRUN_S:.0f} ms"
     )
@@ -147,7 +151,10 @@ def _tick(
     shown = 0
     while session.state not in ("stopped", "fault") and not enough():
         began = time.perf_counter()
-        before()
+        try:
+            before()
+        except ValueError as error:  # a picture or a sight that cannot be used
+            session.stop(f"the eyes: {error}", "fault")
         session.tick()
         after()
         for when_s, state, reason in session.changes[shown:]:

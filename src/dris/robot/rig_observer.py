@@ -42,6 +42,8 @@ class RigObserver(EyesObserver):
     def _take(self, source: FrameSource) -> None:
         try:
             for frame in source:
+                if frame.camera not in (0, 1):
+                    raise SourceError(f"a frame of camera {frame.camera!r} came: there are 0 and 1")
                 with self._lock:
                     self._waiting.append((self._clock(), frame))
                     if len(self._waiting) > WAITING:
@@ -50,8 +52,10 @@ class RigObserver(EyesObserver):
                 if self._done:
                     return
             self._error = "the cameras have ended"
-        except (SourceError, OSError) as error:
+        except SourceError as error:
             self._error = str(error)
+        except Exception as error:  # anything may stand in a user's cameras: the arm must know
+            self._error = f"the cameras failed: {type(error).__name__}: {error}"
 
     def close(self) -> None:
         """Take no more."""

@@ -31,23 +31,15 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
 from dris.robot.paths import Path, WayHome
+from dris.robot.plate_teller import PlateTeller
 from dris.robot.safety import LONGEST_TICK_S, TAU_MAX, Measured, SafetyConfig, filter_reference
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
 
 State = Literal[
-    "disconnected",
-    "connected",
-    "homing",
-    "homed",
-    "following",
-    "armed",
-    "approaching",
-    "catching",
-    "returning",
-    "stopped",
-    "fault",
-]
+    "disconnected", "connected", "homing", "homed", "following", "armed", "approaching", "catching",
+    "returning", "stopped", "fault",
+]  # fmt: skip
 MOVING: frozenset[State] = frozenset({"homing", "following", "armed", "approaching", "catching", "returning"})
 AT_HOME_RAD = 0.03
 """As near counts as home: soft gains leave some milliradians to friction [rad] [design]."""
@@ -129,6 +121,7 @@ class Session:
         self.fired: tuple[str, ...] = ()
         """clauses of the filter in the last tick."""
         self._seen: BallEstimate | None = None
+        self._teller = PlateTeller(self.kinematics)
 
     # What a person asks for.
 
@@ -195,7 +188,7 @@ class Session:
             if self.state not in ("disconnected", "stopped", "fault"):
                 self.arm.stop()
         except ArmError as error:
-            reason = f"{reason}; {error}"
+            state, reason = "fault", f"{reason}; {error}"
         self._go(state, reason)
         with contextlib.suppress(OSError):  # a disk that is full was told of already
             self._log.close()
@@ -228,10 +221,12 @@ class Session:
         if broken := self._boundary.broken(measured.q):
             return self.stop(broken)
         level, why = getattr(self.observer, "trust", ("fine", ""))
-        if level == "stop" and self.state != "homing":
+        if level == "stop":
             return self.stop(f"the eyes: {why}")
         self._seen = None
         try:
+            if self.state not in ("armed", "approaching", "catching"):  # then the catch loop tells
+                self._teller.tell(self.observer, now_s, measured.q)
             wished = self._wished(now_s, measured)
         except ValueError as error:  # an action that is not finite
             return self.stop(str(error), "fault")

@@ -49,6 +49,10 @@ def _lively(iterations: int, learning_rate: float, least: float = 0.4) -> dict[s
     return {**single, "randomize": (("restitution", least, 0.85),)}
 
 
+_ROBOT_LOOP = {
+    **_lively(80, 7e-4), "noise": 4.0, "least_noise": 0.0, "delay_s": (0.0, 0.05),
+    "belief": {"prior": (("restitution", 0.3, 0.85),)},
+}  # fmt: skip
 BELIEF_METHODS: dict[str, dict[str, Any]] = {
     # The belief in the loop: after training with single balls, with sets, or from the start.
     "loop": {**_LOOP, **_THEN, "belief": {}, "after": "e2e"},
@@ -58,14 +62,12 @@ BELIEF_METHODS: dict[str, dict[str, Any]] = {
     "loop-truth": {**_LOOP, **_THEN, "belief": {"reward": "truth"}, "after": "e2e"},
     "loop-worst": {**_LOOP, **_THEN, "belief": {"worst_share": 0.3}, "after": "e2e"},
     "loop-spread": {**_LOOP, **_THEN, "belief": {"view": "spread"}, "after": "e2e"},
-    # Four steps to a policy for a robot: docs/reports/policies.md.
+    # Five steps to a policy for a robot: docs/reports/policies.md.
     "robot-single": _lively(600, 3e-3),
     "robot-lively": {**_lively(700, 1.5e-3), "after": "robot-single"},
     "robot-livelier": {**_lively(900, 2e-3, 0.5), "after": "robot-lively"},
-    "belief-robot": {
-        **_lively(80, 7e-4), "after": "robot-livelier", "noise": 4.0, "least_noise": 0.0,
-        "delay_s": (0.0, 0.05), "belief": {"prior": (("restitution", 0.3, 0.85),)},
-    },
+    "robot-loop": {**_ROBOT_LOOP, "after": "robot-livelier"},
+    "belief-robot": {**_ROBOT_LOOP, "after": "robot-loop"},
 }  # fmt: skip
 METHODS = PAPER_METHODS | BELIEF_METHODS
 """What defines each method: values of the recipe. All else is the same for all. `after` names the method
