@@ -54,7 +54,7 @@ def test_the_unmodified_driver_catches_over_fci(tmp_path, capsys):
 def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
     """Against the plant of the twin, which nothing between here and there is told."""
     file = tmp_path / "gains.json"
-    turns = ExcitationConfig(joint_s=2.0)
+    turns = ExcitationConfig(joint_s=2.5)
     code = identify_gains(
         "dris-200", twin=True, address="127.0.7.4", excitation=turns, log=tmp_path / "log", json_file=file
     )

@@ -129,14 +129,8 @@ class Study:
         return replace(self.recipe, task_config=preset, seed=job.seed, ppo=ppo)
 
     def conditions_of(self, preset: str, method: str = "") -> tuple[str, ...]:
-        """All that a run of a preset is scored under.
-
-        A method that learned behind a belief is scored with that and without, not behind other filters.
-        """
-        names = self.conditions + dict(self.more_conditions).get(preset, ())
-        if "belief" not in METHODS.get(method, {}):
-            return names
-        return tuple(name for name in names if split(name)[0] in ("", "none", "ensemble"))
+        """All that a run of a preset, or of a method on it, is scored under."""
+        return scored_with(method, self.conditions + dict(self.more_conditions).get(preset, ()))
 
     def episodes_of(self, condition: str) -> int:
         """Episodes of a condition: fewer where each costs more.
@@ -166,6 +160,16 @@ class Study:
         if (before := self.before(job)) is not None:
             stamp["before"] = self.stamp(before)["config"]
         return json.loads(to_json(stamp))
+
+
+def scored_with(method: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Of beliefs and conditions, those that a method is scored under.
+
+    One that learned behind a belief is scored with that and without, not behind other filters.
+    """
+    if "belief" not in METHODS.get(method, {}):
+        return names
+    return tuple(name for name in names if split(name)[0] in ("", "none", "ensemble"))
 
 
 def split(name: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from dris.core.schema import Count, Name, Positive, check_row, read_as
 from dris.evaluation.statistics import bootstrap_interval, iqm, probability_of_improvement
+from dris.experiments.study.plan import scored_with
 
 NOISE = ("clean", "noise-1", "noise-2", "noise-3", "noise-4")
 FIVE = ("e2e", "dris-1", "dris-10", "dris-50", "dris-200")
@@ -227,7 +228,8 @@ def load_results(folder: Path) -> Results:
         cell = read_as(file, Cell, "study-run")
         if (cell.method, cell.preset, cell.seed) != (job.method, job.preset, job.seed):
             raise ValueError(f"{file} is not the result of {job.name}: remove it and run the study again")
-        unscored = [name for name in results.conditions(job.preset) if name not in cell.scores]
+        wanted = scored_with(job.method, tuple(results.conditions(job.preset)))
+        unscored = [name for name in wanted if name not in cell.scores]
         if unscored:
             raise ValueError(f"{file}: scores: there is no {', '.join(unscored)}")
         cells.setdefault((job.preset, job.method), []).append(cell)
