@@ -134,7 +134,9 @@ def _belief(trials: int) -> list[dict[str, Any]]:
     return measure(trials)
 
 
-def fci_twin(address: str = "127.0.0.1", pace: float = 1.0, faults: Faults = _NO_FAULTS) -> int:
+def fci_twin(
+    address: str = "127.0.0.1", pace: float = 1.0, hand_alone: bool = False, faults: Faults = _NO_FAULTS
+) -> int:
     """Serve the twin's arm by Franka's protocol (FCI, server version 10) until interrupted.
 
     Unmodified clients (franky-control, pylibfranka, libfranka) connect to it as to a robot.
@@ -142,6 +144,8 @@ def fci_twin(address: str = "127.0.0.1", pace: float = 1.0, faults: Faults = _NO
     Args:
         address: Of the loopback, 127.0.0.1 to 127.255.255.254. Clients always take port 1337.
         pace: Robot seconds per second at most while a motion runs.
+        hand_alone: The robot's settings know the hand alone, as a real one's should for `dris deploy`: the
+            client declares the plate. By default they know hand and plate.
         faults: What goes wrong.
     """
     from dris.lab.fci.plant import Plant
@@ -158,7 +162,7 @@ def fci_twin(address: str = "127.0.0.1", pace: float = 1.0, faults: Faults = _NO
     twin = Twin()
     twin.reset(BALLS["foam"], Placed((1.5, 1.0, 0.1), (0.0, 0.0, 0.0)), 0)  # out of the arm's reach
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with Server(Plant(twin), config, tell=tell) as server:
+    with Server(Plant(twin, knows_plate=not hand_alone), config, tell=tell) as server:
         tell(f"an FR3 with a plate, simulated: FCI version {VERSION} on {address}:{PORT}; Ctrl-C ends it")
         try:
             server.run()
