@@ -16,6 +16,7 @@ from fci import AWAY, Served, skip_if_starved
 
 from dris.catching.settings import CatchingConfig
 from dris.cli.robot import deploy, identify_gains
+from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
 from dris.experiments.real_arm import drive_of
 from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
@@ -48,6 +49,29 @@ def test_the_unmodified_driver_catches_over_fci(tmp_path, capsys):
     # The filter is hardly needed: the law before it keeps the limits.
     assert sum(row["clauses"].values()) < 0.05 * row["ticks"]
     assert (tmp_path / "logs" / "trial-0.jsonl").stat().st_size > 1e6
+    # What is done is not done again, and other trials do not go into the same file.
+    again = {"twin": True, "trials": 1, "sight": "perfect", "address": "127.0.7.1", "json_file": file}
+    assert deploy("dris-200", seed=900, resume=True, **again) == 0
+    assert json.loads(file.read_text()) == told
+    with pytest.raises(ValueError, match=r"holds trials of \{'seed': 900\}, not of \{'seed': 901\}"):
+        deploy("dris-200", seed=901, resume=True, **again)
+
+
+def test_going_on_needs_a_file():
+    with pytest.raises(ValueError, match="name it with --json FILE"):
+        deploy("dris-200", twin=True, resume=True)
+
+
+def test_an_interrupted_deployment_goes_on_with_what_is_missing(tmp_path):
+    """Nothing moves here: outcomes written, read back, and refused under other settings."""
+    file, settings = tmp_path / "table.json", {"policy": "p", "seed": 1, "kind": "ramps"}
+    one = Outcome("foam/R/1", True, True, "catching", "", ("a reflex",), {"stale": 2}, {}, 0.5, 900)
+    assert read_outcomes(file, settings) == []
+    totals = write_outcomes(file, settings, [one])
+    assert (totals["caught"], totals["trials"], totals["reflexes"]) == (1, 1, 1)
+    assert read_outcomes(file, settings) == [one]
+    with pytest.raises(ValueError, match="choose another --json"):
+        read_outcomes(file, settings | {"kind": "throws"})
 
 
 @needs_franky

@@ -1,6 +1,7 @@
 """A session goes where it should, and stops when anything is wrong."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -215,6 +216,30 @@ def test_slow_ticks_keep_the_torque_rate():
         shaper = Shaper(LAW, Kinematics(TASK.home, TASK.mount), LIMITS, np.array([87.0] * 4 + [12.0] * 3))
         sent = shaper.reference(HOME, np.zeros(7), HOME + 0.3 * np.eye(7)[0], tick_s)
         assert TASK.stiffness[0] * (sent[0] - HOME[0]) == pytest.approx(900 * tick_s)
+
+
+def test_the_wrist_keeps_its_torque_limit_with_what_gravity_takes_of_it():
+    """The robot adds gravity to what is asked for: joint 6 has 12 Nm, and stopped over FCI at 10.8 + 2.5."""
+    import mujoco
+
+    from dris.catching.kinematics import Kinematics
+    from dris.catching.robot_model import robot_model
+    from dris.robot.shaping import Shaper
+
+    limit = np.array([87.0] * 4 + [12.0] * 3)
+    stiff = replace(LAW, stiffness=(300.0,) * 4 + (60.0,) * 3, joint_speed=None)
+    model = robot_model(TASK.mount)
+    data = mujoco.MjData(model)
+    data.qpos[:] = HOME
+    mujoco.mj_forward(model, data)
+    gravity = data.qfrc_bias  # at rest
+    towards = np.sign(gravity[5]) * np.eye(7)[5]
+    assert abs(gravity[5]) > 2
+    shaper = Shaper(stiff, Kinematics(TASK.home, TASK.mount), LIMITS, limit)
+    for _ in range(40):
+        sent = shaper.reference(HOME, np.zeros(7), HOME + 0.5 * towards, 0.001)
+    asked = np.array(stiff.stiffness) * (sent - HOME)
+    assert abs(asked + gravity)[5] == pytest.approx(0.9 * 12)
 
 
 def test_an_action_that_is_not_finite_is_a_fault():

@@ -52,11 +52,11 @@ class JointLimits:
     def speeds_at(self, q: Any) -> tuple[Any, Any]:
         """Largest speeds [..., M] down and up that are allowed at joints q [..., M], both positive."""
         xp = array_namespace(q)
-        down, up = (
-            at_least(xp.sqrt(2 * self.deceleration * at_least(way, 0.0)) - self.offset, 0.0)
-            for way in (q - self.low, self.high - q)
+        distance = at_least(xp.stack((q - self.low, self.high - q)), 0.0)
+        down, up = xp.minimum(
+            at_least(xp.sqrt(2 * self.deceleration * distance) - self.offset, 0.0), self.speed
         )
-        return xp.minimum(down, self.speed), xp.minimum(up, self.speed)
+        return down, up
 
     def position_error_bounds(
         self, q: Any, share: float, stiffness: Any, damping: Any, near_end: float = SAFE_SHARE

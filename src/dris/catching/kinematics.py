@@ -109,6 +109,16 @@ class Kinematics:
         mujoco.mj_mulM(self._model, self._data, torque, ddq)
         return torque
 
+    def bias(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+        """C(q, dq) dq + g(q) [M]: torques that move on, or hold, an arm that carries the plate [Nm]."""
+        self._data.qvel[:] = dq
+        self.plate(q)
+        mujoco.mj_comPos(self._model, self._data)
+        mujoco.mj_comVel(self._model, self._data)
+        torque = np.zeros(self._model.nv)
+        mujoco.mj_rne(self._model, self._data, 0, torque)
+        return torque
+
     def solve(
         self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int = 12
     ) -> tuple[np.ndarray, bool]:

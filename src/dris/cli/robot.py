@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -71,6 +71,7 @@ def deploy(
     address: str = "127.0.0.1",
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    resume: bool = False,
 ) -> int:
     """Run a policy on an arm: the twin behind Franka's protocol, or a real FR3.
 
@@ -95,7 +96,8 @@ def deploy(
             Slow arms miss balls.
         address: Loopback address of the twin's robot.
         logs: Folder for a log of every tick, a file a trial, some 8 MB each.
-        json_file: Also write the outcome to this file.
+        json_file: Also write the outcome to this file, after every trial.
+        resume: Go on with the trials of that file where they were interrupted.
     """
     validation.check_at_least_one(trials=trials)
     validation.check_seed(seed)
@@ -105,6 +107,8 @@ def deploy(
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if twin and move:
         raise ValueError("--move is for a real arm: the twin's moves anyway")
+    if resume and (json_file is None or not twin):
+        raise ValueError("--resume goes on with the twin's trials in a file: name it with --json FILE")
     if move and rig.file is None:
         raise ValueError("an arm that moves needs eyes: --rig.file FILE, the calibration of its cameras")
     share = (FIRST_SPEED_SHARE if robot else 1.0) if speed_share is None else speed_share
@@ -118,7 +122,12 @@ def deploy(
             from dris.experiments.real_arm import on_robot
 
             return on_robot(runtime, robot, move, share, rig, gains, logs)
-        return _in_twin(runtime, address, share, kind, trials, seed, sight == "perfect", logs, json_file)
+        settings = {
+            "policy": runtime.contract.policy,
+            "weights": runtime.contract.files["model.safetensors"],
+            **{"kind": kind, "seed": seed, "sight": sight, "speed_share": share},
+        }
+        return _in_twin(runtime, address, trials, settings, logs, json_file, resume)
 
 
 def soak(
@@ -263,38 +272,40 @@ def _exported(policy: str) -> Iterator[Path]:
 def _in_twin(
     runtime: Runtime,
     address: str,
-    speed_share: float,
-    kind: Kind,
     trials: int,
-    seed: int,
-    perfect: bool,
+    settings: dict[str, Any],
     logs: Path | None,
     json_file: Path | None,
+    resume: bool,
 ) -> int:
     from dris.core.process import draw_without_screen
 
     draw_without_screen()
-    from dris.core.files import write_json
-    from dris.core.schema import header
-    from dris.experiments.deploy import TwinRig, run_trials, summary
+    from dris.experiments.deploy import TwinRig, run_trials
+    from dris.experiments.deployment import read_outcomes, write_outcomes
     from dris.robot.preflight import passed, preflight
     from dris.robot.terminal import LiveView
 
-    outcomes, view = [], LiveView()
-    with TwinRig(runtime, address, speed_share) as rig:
+    outcomes = read_outcomes(json_file, settings) if resume and json_file is not None else []
+    done, began, view = [one.name for one in outcomes], time.monotonic(), LiveView()
+    perfect = settings["sight"] == "perfect"
+    with TwinRig(runtime, address, settings["speed_share"]) as rig:
         if not passed(preflight(runtime, rig.arm)):
             return 1
-        for outcome in run_trials(rig, kind, trials, seed, perfect, logs, view.show):
+        todo = run_trials(rig, settings["kind"], trials, settings["seed"], perfect, logs, view.show, done)
+        for outcome in todo:
             view.clear()
             outcomes.append(outcome)
+            write_outcomes(json_file, settings, outcomes)
             became = "caught" if outcome.caught else f"lost ({outcome.reason or outcome.state})"
             cut = ", ".join(f"{clause} {ticks}" for clause, ticks in outcome.clauses.items())
             fastest = f"fastest joint {outcome.speed_share:.2f} of its limit"
-            print(f"{outcome.name:<36} {became}; {fastest}; filter: {cut or 'nothing'}", flush=True)
-    told = summary(runtime.contract.policy, outcomes)
+            each_s = (time.monotonic() - began) / (len(outcomes) - len(done))
+            left = f"{each_s * (trials - len(outcomes)) / 60:.0f} min left"
+            print(f"{outcome.name:<36} {became}; {fastest}; filter: {cut or 'nothing'}; {left}", flush=True)
+    told = write_outcomes(json_file, settings, outcomes)
     print(
         f"{told['policy']}: {told['caught']} of {told['trials']} caught, {told['reflexes']} reflexes, "
         f"{told['faults']} faults"
     )
-    write_json(json_file, {**header("deployment"), **told, "rows": [asdict(one) for one in outcomes]})
     return 0

@@ -7,14 +7,14 @@ a process of its own. Robot time passes a millisecond at a time, as slowly as dr
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from dris.catching.control import Act, LookingObserver
 from dris.catching.settings import CatchingConfig
+from dris.experiments.deployment import Outcome
 from dris.experiments.trials.config import Kind
 from dris.experiments.trials.table import cells_of
 from dris.lab.belief_observer import with_belief
@@ -39,28 +39,6 @@ from dris.robot.session import Session
 GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
 LONGEST_HOMING_S = 30.0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one trial."""
-
-    name: str
-    """Thing, launch, seed."""
-    caught: bool
-    began: bool
-    state: str
-    """Of the session at the end,"""
-    reason: str
-    """and why."""
-    reflexes: tuple[str, ...]
-    """By which the robot stopped itself."""
-    clauses: dict[str, int]
-    """Ticks in which each clause of the filter changed something."""
-    beyond: dict[str, int]
-    speed_share: float
-    """Fastest joint over what FCI allows where it is."""
-    ticks: int
 
 
 class Gate:
@@ -215,16 +193,19 @@ def run_trials(
     perfect_sight: bool,
     logs: Path | None,
     show: Callable[[Session], None] = lambda session: None,
+    done: Collection[str] = (),
 ) -> Iterator[Outcome]:
     """Catch one thing after another, the cells of a kind of trials in turn; the arm goes home in between.
 
-    `show` gets the session every tick.
+    `show` gets the session every tick. Trials of the names in `done` are left out.
     """
     cells = cells_of(kind)
     for k in range(trials):
         what, label, launch = cells[k % len(cells)]
         number = seed + k // len(cells)
         name = f"{what}/{label}/{number}"
+        if name in done:
+            continue
         log = Log.open(
             None if logs is None else logs / f"trial-{k}.jsonl",
             policy=rig.runtime.contract.policy, trial=name, task_config=rig.config,
@@ -306,18 +287,3 @@ def _ended(rig: TwinRig, session: Session) -> bool:
     if rig.twin.time_s - began_s >= TRIAL_S:
         return True
     return rig.twin.ticks % 5 == 0 and is_lost(rig.twin.state())
-
-
-def summary(policy: str, outcomes: list[Outcome]) -> dict[str, Any]:
-    """What became of all, as results have it."""
-    clauses: Counter[str] = Counter()
-    for outcome in outcomes:
-        clauses.update(outcome.clauses)
-    return {
-        "policy": policy,
-        "trials": len(outcomes),
-        "caught": sum(outcome.caught for outcome in outcomes),
-        "reflexes": sum(len(outcome.reflexes) for outcome in outcomes),
-        "faults": sum(outcome.state == "fault" for outcome in outcomes),
-        "clauses": dict(clauses),
-    }

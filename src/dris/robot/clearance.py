@@ -24,6 +24,7 @@ class Clearance:
         self._data = mujoco.MjData(self._model)
         self._site = self._model.site("plate").id
         self._plate = self._model.geom("plate").id
+        self._hand = self._model.body("hand").id
         held = {self._model.body(name).id for name in MOVING_WITH_PLATE}
         self._others = [g for g in range(self._model.ngeom) if int(self._model.geom_bodyid[g]) not in held]
         low = {self._model.body(name).id for name in LOW}
@@ -62,13 +63,20 @@ class Clearance:
             for other in self._others
         )
 
-    def speeds(self, q: np.ndarray, dq: np.ndarray) -> tuple[float, float]:
-        """Of the plate's fastest corner and of the flange when joints q [M] move at dq [M] [m/s]."""
+    def velocity_maps(self, q: np.ndarray) -> np.ndarray:
+        """Maps [5, 3, M] from joint speeds at joints q [M] to velocities of the corners and the flange."""
         self.plate(q)
         mujoco.mj_comPos(self._model, self._data)
-        moves, turns = np.zeros((2, 3, self._model.nv))
+        moves, turns, flange = np.zeros((3, 3, self._model.nv))
         mujoco.mj_jacSite(self._model, self._data, moves, turns, self._site)
+        mujoco.mj_jacBody(self._model, self._data, flange, None, self._hand)
         corners = self._sides @ self._data.site_xmat[self._site].reshape(3, 3).T
-        plate = np.linalg.norm(moves @ dq + np.cross(turns @ dq, corners), axis=1).max()
-        mujoco.mj_jacBody(self._model, self._data, moves, None, self._model.body("hand").id)
-        return float(plate), float(np.linalg.norm(moves @ dq))
+        return np.concatenate((moves + _cross_matrices(-corners) @ turns, flange[None]))
+
+
+def _cross_matrices(vectors: np.ndarray) -> np.ndarray:
+    """[C, 3, 3] that take w to the products of vectors [C, 3] with it, v x w."""
+    x, y, z = vectors.T
+    nothing = np.zeros_like(x)
+    rows = ((nothing, -z, y), (z, nothing, -x), (-y, x, nothing))
+    return np.array(rows).transpose(2, 0, 1)

@@ -2,8 +2,8 @@
 
     wished joint reference -> finite? stale? -> speed, torque, position -> torque rate -> workspace, keep-out
 
-The torque law tau = K (q~ - q) - D dq + C drives the arm to a reference q~; all that is limited here is that
-reference, every millisecond. Nothing is changed silently: `Filtered.clauses` names what was cut, and
+The torque law tau = K (q~ - q) - D dq + C + g drives the arm to a reference q~; all that is limited here is
+that reference, every millisecond. Nothing is changed silently: `Filtered.clauses` names what was cut, and
 `Filtered.beyond` what could not be kept in this millisecond because the torque would have had to jump.
 
 Two kinds of limits. *Hard* ones hold for every output, whatever came in, if they held for the reference sent
@@ -18,6 +18,7 @@ This is no certified safety function. An FR3's enabling device and stop are.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,7 +70,7 @@ class SafetyConfig:
     torque: tuple[float, ...] = TAU_MAX
     """[Nm]"""
     torque_share: float = 0.9
-    """Of them; Coriolis torques need the rest [design]."""
+    """Of them, with gravity and Coriolis torques; what the model does not know needs the rest [design]."""
     torque_rate: float = 1000.0
     """FCI's [Nm/s],"""
     torque_rate_share: float = 0.95
@@ -133,6 +134,8 @@ class Measured:
     """Reference [M] that was sent last [rad]."""
     dt_s: float
     """Since then [s]."""
+    bias: np.ndarray
+    """C + g [M]: what controller and robot add to the law by themselves [Nm]."""
     age_s: float = 0.0
     """Of what the wish rests on [s]; 0 where it rests on nothing seen, as on the way home."""
 
@@ -167,17 +170,16 @@ class Bounds:
         return np.any((values < self.low - slack) | (values > self.high + slack), axis=-1)
 
 
-def joint_bounds(
-    config: SafetyConfig, limits: JointLimits, q: np.ndarray, dq: np.ndarray
-) -> dict[Clause, Bounds]:
-    """What the soft limits allow where joints are q [..., M] with speeds dq: by clause, in their order."""
+def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> dict[Clause, Bounds]:
+    """What the soft limits allow where the arm, or arms [..., M], are now: by clause, in their order."""
+    q, dq = now.q, now.dq
     K, D, tau = (np.asarray(values) for values in (config.stiffness, config.damping, config.torque))
     down, up = limits.speeds_at(q)
     lead = config.speed_lead * D / K
     # No net push towards a limit that is near: K e <= D dq.
     most_up = np.where(dq > config.speed_share * up, np.maximum(D * dq / K, 0.0), np.inf)
     most_down = np.where(-dq > config.speed_share * down, np.maximum(-D * dq / K, 0.0), np.inf)
-    pull = D * dq
+    pull = D * dq - now.bias
     return {
         "speed": Bounds(q - lead * down, q + lead * up),
         "too fast": Bounds(q - most_down, q + most_up),
@@ -209,7 +211,7 @@ def within_soft(
         wished: [..., M], finite.
         now: The arm; its arrays may have leading dimensions, too.
     """
-    return _cut(wished, joint_bounds(config, limits, now.q, now.dq))
+    return _cut(wished, joint_bounds(config, limits, now))
 
 
 def within_hard(
@@ -245,7 +247,7 @@ def filter_reference(
         now: The arm, and the reference that was sent last.
     """
     last = np.array(now.last, dtype=float)
-    if not (np.isfinite(now.q).all() and np.isfinite(now.dq).all() and now.dt_s > 0):
+    if not (np.isfinite([now.q, now.dq, now.bias]).all() and now.dt_s > 0):
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
@@ -253,53 +255,51 @@ def filter_reference(
         return Filtered(last, "hold", ("stale",))
     if np.shape(wished) != np.shape(last) or not np.isfinite(wished).all():
         return Filtered(last, "hold", ("not finite",))
-    reference, fired = within_soft(config, limits, np.asarray(wished, dtype=float), now)
-    slowed = _slow_plate(config, limits, clearance, reference, now)
+    bounds, driven = joint_bounds(config, limits, now), Driven(config, limits, clearance, now)
+    reference, fired = _cut(np.asarray(wished, dtype=float), bounds)
+    slowed = _slow_plate(config, driven, reference)
     fired["plate speed"] = (slowed != reference).any(axis=-1)
     reference, hard = within_hard(config, limits, slowed, now)
     reference, near = _keep_clear(config, clearance, reference, last)
     clauses = tuple(clause for clause, changed in {**fired, **hard, **near}.items() if changed)
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
-    return Filtered(reference, "go", clauses, _beyond(config, limits, clearance, reference, now))
+    beyond = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]
+    if driven.fastest(reference) > config.plate_speed + 1e-9:
+        beyond.append("plate speed")
+    return Filtered(reference, "go", clauses, tuple(beyond))
 
 
-def _beyond(
-    config: SafetyConfig, limits: JointLimits, clearance: Clearance, reference: np.ndarray, now: Measured
-) -> tuple[Clause, ...]:
-    """Soft limits that a reference does not keep."""
-    bounds = joint_bounds(config, limits, now.q, now.dq)
-    broken = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]
-    if max(driven_speeds(config, limits, clearance, reference, now)) > config.plate_speed + 1e-9:
-        broken.append("plate speed")
-    return tuple(broken)
-
-
-def driven_speeds(
-    config: SafetyConfig, limits: JointLimits, clearance: Clearance, reference: np.ndarray, now: Measured
-) -> tuple[float, float]:
-    """Speeds of plate and flange that a reference drives them at in the end, K e = D dq [m/s].
+class Driven:
+    """How fast references drive plate and flange in the end, K e = D dq, from where the arm is now.
 
     No joint is taken to pass its own limit, which other clauses keep.
     """
-    per_error = np.asarray(config.stiffness) / np.asarray(config.damping)
-    down, up = limits.speeds_at(now.q)
-    return clearance.speeds(now.q, np.clip(per_error * (reference - now.q), -down, up))
+
+    def __init__(self, config: SafetyConfig, limits: JointLimits, clearance: Clearance, now: Measured):
+        """Look at the arm once."""
+        self._per_error = np.asarray(config.stiffness) / np.asarray(config.damping)
+        self.q = now.q
+        self._down, self._up = limits.speeds_at(now.q)
+        self._maps = clearance.velocity_maps(now.q)
+
+    def fastest(self, reference: np.ndarray) -> float:
+        """Of flange and the plate's corners under a reference [M] [m/s]."""
+        speeds = self._per_error * (reference - self.q)
+        velocities = self._maps @ np.minimum(np.maximum(speeds, -self._down), self._up)
+        return math.sqrt((velocities * velocities).sum(axis=1).max())
 
 
-def _slow_plate(
-    config: SafetyConfig, limits: JointLimits, clearance: Clearance, reference: np.ndarray, now: Measured
-) -> np.ndarray:
+def _slow_plate(config: SafetyConfig, driven: Driven, reference: np.ndarray) -> np.ndarray:
     """The reference, or one nearer to the arm by which plate and flange stay slow enough."""
-    fastest = max(driven_speeds(config, limits, clearance, reference, now))
-    if fastest <= config.plate_speed:
+    if driven.fastest(reference) <= config.plate_speed:
         return reference
-    low, high = 0.0, 1.0  # speeds are not proportional to the way where a joint is at its limit
+    q, low, high = driven.q, 0.0, 1.0  # speeds are not proportional to the way where a joint is at its limit
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        speeds = driven_speeds(config, limits, clearance, now.q + middle * (reference - now.q), now)
-        low, high = (middle, high) if max(speeds) <= config.plate_speed else (low, middle)
-    return now.q + low * (reference - now.q)
+        slow = driven.fastest(q + middle * (reference - q)) <= config.plate_speed
+        low, high = (middle, high) if slow else (low, middle)
+    return q + low * (reference - q)
 
 
 def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -> dict[Clause, np.ndarray]:

@@ -3,8 +3,9 @@
     q~ = q + (S + D dq) / K
 
 makes that controller ask for S + C: S is what `dris.catching.law` computes, which keeps the joints' speeds,
-their torques and the torque rate, and brakes in time. When nobody computes it any more, the arm goes on to
-the last reference and stays there.
+their torques and the torque rate, and brakes in time. The robot adds gravity g by itself: a joint's torque
+limit is one of S + C + g, FCI's rate one of S + C. When nobody computes S any more, the arm goes on to the
+last reference and stays there.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class Shaper:
         self._kinematics = kinematics
         self._law = TorqueLaw(config, limits, torque_limit)
         self._gains = np.array(config.stiffness), np.array(config.damping)
-        self._last = np.zeros(len(torque_limit))
+        self._last = np.zeros(len(torque_limit))  # S + C
 
     def reference(self, q: np.ndarray, dq: np.ndarray, wished: np.ndarray, tick_s: float) -> np.ndarray:
         """What to tell the arm's controller for a tick [s], to go to joints `wished` [M]."""
         K, D = self._gains
-        nothing = np.zeros_like(q)
+        gravity, bias = self._kinematics.bias(q, np.zeros_like(q)), self._kinematics.bias(q, dq)
         inertia = self._kinematics.mass_matrix(q)
-        self._last = self._law.torque(
-            q, dq, wished, nothing, self._last, lambda impulse: np.linalg.solve(inertia, impulse), tick_s
-        )
-        return q + (self._last + D * dq) / K
+        gain = lambda impulse: np.linalg.solve(inertia, impulse)  # noqa: E731
+        torque = self._law.torque(q, dq, wished, bias, self._last + gravity, gain, tick_s)
+        self._last = torque - gravity
+        return q + (torque - bias + D * dq) / K

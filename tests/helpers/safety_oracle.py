@@ -1,0 +1,91 @@
+"""What the safety filter must keep, by other code: Franka's published limits and kinematics in plain Python."""
+
+import itertools
+import math
+
+import numpy as np
+
+from dris.catching.kinematics import Kinematics
+from dris.catching.settings import PRESETS
+from dris.robot.clearance import Clearance
+from dris.robot.safety import Measured, SafetyConfig, filter_reference
+
+TASK = PRESETS["released"]
+HOME = np.array(TASK.home)
+ARM = Kinematics(TASK.home, TASK.mount)
+LIMITS = ARM.limits
+CLEARANCE = Clearance(HOME, TASK.mount)
+CONFIG = SafetyConfig(TASK.stiffness, TASK.damping)
+K, D = np.array(TASK.stiffness), np.array(TASK.damping)
+
+# Published by Franka for FCI, written down again.
+LOW = np.array([-2.7437, -1.7837, -2.9007, -3.0421, -2.8065, 0.5445, -3.0159])
+HIGH = np.array([2.7437, 1.7837, 2.9007, -0.1518, 2.8065, 4.5169, 3.0159])
+SPEED = np.array([2.62, 2.62, 2.62, 2.62, 5.26, 4.18, 5.26])
+OFFSET = np.array([0.6599, 0.2517, 0.2, 0.3533, 0.5757, 0.4878, 0.4628])
+DECELERATION = np.array([6.0, 2.585, 3.5, 4.0, 17.0, 5.5, 17.0])
+ALL_TO_ONE_SIDE = np.array([-1, 1, -1, -1, -1, -1, 1])
+TORQUE = np.array([87.0] * 4 + [12.0] * 3)
+NOTHING = np.zeros(7)
+
+
+def filtered(wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING):
+    dq = NOTHING if dq is None else np.array(dq)
+    now = Measured(np.array(q), dq, q if last is None else last, dt_s, np.array(bias), age_s)
+    return filter_reference(config, LIMITS, CLEARANCE, np.asarray(wished), now)
+
+
+# An oracle of its own: Franka's kinematics by Denavit and Hartenberg, limits joint by joint in plain Python.
+DH = [(0, 0.333, 0), (0, 0, -math.pi / 2), (0, 0.316, math.pi / 2), (0.0825, 0, math.pi / 2),
+      (-0.0825, 0.384, -math.pi / 2), (0, 0, math.pi / 2), (0.088, 0, math.pi / 2)]  # fmt: skip
+
+
+def dh_flange(q):
+    pose = np.eye(4)
+    for (a, d, alpha), theta in zip(DH, q, strict=True):
+        ca, sa, ct, st_ = math.cos(alpha), math.sin(alpha), math.cos(theta), math.sin(theta)
+        pose = pose @ np.array(
+            [
+                [ct, -st_, 0, a],
+                [st_ * ca, ct * ca, -sa, -d * sa],
+                [st_ * sa, ct * sa, ca, d * ca],
+                [0, 0, 0, 1],
+            ]
+        )
+    return pose @ np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.107], [0, 0, 0, 1]])
+
+
+def dh_plate(q):
+    """Centre of the plate's top face, and its corners: mounted by hand, see test_export."""
+    flange = dh_flange(q)
+    c = math.sqrt(0.5)
+    hand = flange[:3, :3] @ np.array([[c, c, 0], [-c, c, 0], [0, 0, 1]])  # turned by -45 degrees
+    middle = flange[:3, 3] + hand @ np.array([0.13, 0, 0.1034])
+    axes = hand @ np.diag([1.0, -1.0, -1.0])  # turned by pi about x
+    corners = [
+        middle + axes @ np.array([sx * 0.12, sy * 0.12, sz * 0.005])
+        for sx, sy, sz in itertools.product((-1, 1), repeat=3)
+    ]
+    return middle + axes @ np.array([0, 0, 0.005]), np.array(corners)
+
+
+def allowed_speeds(j, q):
+    def towards(distance):
+        return min(SPEED[j], max(0.0, math.sqrt(2 * DECELERATION[j] * max(distance, 0.0)) - OFFSET[j]))
+
+    return towards(q - LOW[j]), towards(HIGH[j] - q)
+
+
+def breaks_soft(j, reference, q, dq, bias=0.0):
+    """Which of a joint's soft limits a reference breaks, by hand."""
+    down, up = allowed_speeds(j, q)
+    error, found = reference - q, set()
+    if not -1.6 * down * D[j] / K[j] - 1e-9 <= error <= 1.6 * up * D[j] / K[j] + 1e-9:
+        found.add("speed")
+    if abs(K[j] * error - D[j] * dq + bias) > 0.9 * TORQUE[j] + 1e-6:
+        found.add("torque")
+    if (dq > 0.95 * up and K[j] * error > D[j] * dq + 1e-9) or (
+        -dq > 0.95 * down and K[j] * error < D[j] * dq - 1e-9
+    ):
+        found.add("too fast")
+    return found

@@ -1,0 +1,111 @@
+"""Whatever is asked of the safety filter, nothing leaves it outside a limit: judged by other code."""
+
+import math
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safety_oracle import (
+    ARM,
+    CLEARANCE,
+    CONFIG,
+    DECELERATION,
+    HIGH,
+    LIMITS,
+    LOW,
+    OFFSET,
+    SPEED,
+    TORQUE,
+    D,
+    K,
+    breaks_soft,
+    filtered,
+)
+
+from dris.robot.safety import Measured, outside, within_hard, within_soft
+
+
+def adversarial(count, seed):
+    """Wishes, joints, speeds, last references and torques of gravity: near limits, beyond them, huge, and ordinary."""
+    rng = np.random.default_rng(seed)
+    inside_low, inside_high = LOW + 0.02, HIGH - 0.02
+    q = rng.uniform(LOW - 0.02, HIGH + 0.02, (count, 7))
+    edge = rng.random((count, 7)) < 0.3
+    q = np.where(edge, np.where(rng.random((count, 7)) < 0.5, LOW, HIGH) + rng.normal(0, 0.02, (count, 7)), q)
+    dq = rng.normal(0, 1, (count, 7)) * SPEED * rng.choice([0.0, 0.3, 1.0, 3.0], (count, 1))
+    last = np.clip(q + rng.normal(0, 0.2, (count, 7)), inside_low, inside_high)
+    size = rng.choice([1e-6, 1e-3, 0.1, 1.0, 1e3, 1e300], (count, 1))
+    bias = rng.normal(0, 0.2, (count, 7)) * TORQUE * rng.choice([0.0, 1.0], (count, 1))
+    return last + size * rng.uniform(-1, 1, (count, 7)), q, dq, last, bias
+
+
+def check_joint_limits(count, seed):
+    """Vectorised: the joints' own limits for many inputs at once, against plain formulas."""
+    wished, q, dq, last, bias = adversarial(count, seed)
+    now = Measured(q, dq, last, 0.001, bias)
+    soft, fired = within_soft(CONFIG, LIMITS, wished, now)
+    found, hard = within_hard(CONFIG, LIMITS, soft, now)
+    # Hard limits hold for every one.
+    assert (found >= LOW + 0.02 - 1e-9).all() and (found <= HIGH - 0.02 + 1e-9).all()
+    assert (K * np.abs(found - last) <= 0.95 + 1e-9).all()
+    # Soft ones hold before the hard ones cut.
+    distance = np.stack((q - LOW, HIGH - q)).clip(0)
+    down, up = np.minimum(SPEED, (np.sqrt(2 * DECELERATION * distance) - OFFSET).clip(0))
+    error = soft - q
+    assert (np.abs(K * error - D * dq + bias) <= 0.9 * TORQUE + 1e-6).all()
+    lead = 1.6 * D / K
+    pushed = (dq > 0.95 * up) & (K * error > D * dq + 1e-7) & (dq > 0)
+    braked = np.abs(K * error - D * dq + bias) >= 0.9 * TORQUE - 1e-6  # torque has the last word
+    assert (~pushed | braked).all()
+    fast = (error > lead * up + 1e-9) | (error < -lead * down - 1e-9)
+    assert (~fast | braked | (dq * error > 0)).all()
+    # What was changed is named, and what was not is the same bits.
+    changed = (found != wished).any(axis=1)
+    named = np.any([*fired.values(), *hard.values()], axis=0)
+    assert (changed == named).all()
+    assert 0.001 < (~changed).mean() < 0.999  # both kinds are among them
+    return count
+
+
+def test_a_million_adversarial_inputs_leave_no_joint_outside_its_limits():
+    assert sum(check_joint_limits(100_000, seed) for seed in range(10)) == 1_000_000
+
+
+number = st.one_of(
+    st.floats(-4, 4),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.sampled_from([0.0, -0.0, 1e-300, 1e300]),
+)
+joints = st.lists(st.floats(0, 1), min_size=7, max_size=7).map(
+    lambda x: LOW + 0.021 + np.array(x) * (HIGH - LOW - 0.042)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    q=joints,
+    dq=st.lists(st.floats(-6, 6), min_size=7, max_size=7).map(np.array),
+    wishes=st.lists(st.lists(number, min_size=7, max_size=7), min_size=1, max_size=8),
+    ages=st.lists(st.one_of(st.floats(0, 0.4), st.just(math.nan)), min_size=8, max_size=8),
+)
+def test_sequences_of_anything_keep_the_hard_limits(q, dq, wishes, ages):
+    last, bias = q, ARM.bias(q, dq)
+    before = outside(CONFIG, CLEARANCE, last)
+    for wished, age_s in zip(wishes, ages, strict=False):
+        found = filtered(np.array(wished), q=q, dq=dq, last=last, age_s=age_s, bias=bias)
+        reference = found.reference
+        assert np.isfinite(reference).all()
+        assert (reference >= LOW + 0.02 - 1e-9).all() and (reference <= HIGH - 0.02 + 1e-9).all()
+        assert (K * np.abs(reference - last) <= 0.95 + 1e-9).all()
+        after = outside(CONFIG, CLEARANCE, reference)
+        assert all((after[clause] <= before[clause] + 1e-9).all() for clause in after)
+        broken = {clause for j in range(7) for clause in breaks_soft(j, reference[j], q[j], dq[j], bias[j])}
+        if found.verdict == "go":
+            assert broken <= set(found.beyond)  # what is not kept is said
+            same = (reference == np.array(wished)).all()
+            assert same == (not found.clauses)
+        else:
+            assert (reference == last).all() and found.clauses
+        again = filtered(np.array(wished), q=q, dq=dq, last=last, age_s=age_s, bias=bias)
+        assert (again.reference == reference).all() and again.clauses == found.clauses  # pure
+        last, before = reference, after
