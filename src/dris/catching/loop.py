@@ -8,7 +8,7 @@ import numpy as np
 
 from dris.catching.approach import Approach
 from dris.catching.control import BallEstimate, BallObserver, Controller, Decision, Robot
-from dris.perception.plate import Plate
+from dris.catching.plate_teller import PlateTeller
 
 WATCH_TICKS = 5
 """Arrivals are looked for, and the observer is told the joints, every so many ticks."""
@@ -48,7 +48,7 @@ class CatchLoop:
         """Control steps without a valid state; the robot then holds its last reference."""
         self.decisions: list[Decision] = []
         self._ticks = 0
-        self._told_s, self._plate = robot.time_s, self._controller.kinematics.plate(robot.joints())[0]
+        self._teller = PlateTeller(controller.kinematics)
         if approach is None and lead_s is None:
             self._tell_plate()
 
@@ -84,13 +84,7 @@ class CatchLoop:
         return self._observer.estimate(now_s) is not None
 
     def _tell_plate(self) -> None:
-        """Tell the observer where the plate is, and its mean velocity since it was last told."""
-        now_s = self._robot.time_s
-        position, rotation = self._controller.kinematics.plate(self._robot.joints())
-        velocity = (position - self._plate) / max(now_s - self._told_s, 1e-3)
-        plate = Plate(now_s, position, rotation[:, 2], velocity, edge_in_base=rotation[:, 0])
-        self._observer.observe_plate(plate)
-        self._told_s, self._plate = now_s, position
+        self._teller.tell(self._observer, self._robot.time_s, self._robot.joints())
 
     def _step(self, now_s: float) -> None:
         """One control step; without a valid state the last reference stays."""

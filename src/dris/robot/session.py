@@ -25,13 +25,13 @@ from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Kinematics
 from dris.catching.law import TICK_S, LawConfig
 from dris.catching.loop import CatchLoop
+from dris.catching.plate_teller import PlateTeller
 from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError, ArmState
 from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
 from dris.robot.paths import Path, WayHome
-from dris.robot.plate_teller import PlateTeller
 from dris.robot.safety import LONGEST_TICK_S, TAU_MAX, Measured, SafetyConfig, filter_reference
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
@@ -226,7 +226,7 @@ class Session:
         self._seen = None
         try:
             if self.state not in ("armed", "approaching", "catching"):  # then the catch loop tells
-                self._teller.tell(self.observer, now_s, measured.q)
+                self._teller.tell_if_due(self.observer, now_s, measured.q)
             wished = self._wished(now_s, measured)
         except ValueError as error:  # an action that is not finite
             return self.stop(str(error), "fault")
