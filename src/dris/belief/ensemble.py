@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace
+from dris.core.arrays import namespace_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
     Raises:
         ValueError: There are fewer than two instances, or a shape or number makes no observation.
     """
-    xp = array_namespace(values)
+    xp = namespace_of(values)
     *sets, count, size = predicted.shape
     if count < 2:
         raise ValueError(f"an ensemble needs at least 2 instances to have a spread, got {count}")

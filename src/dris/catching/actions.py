@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
-
-from dris.catching.frames import at_least, to_motion
+from dris.catching.frames import to_motion
 from dris.catching.settings import CatchingConfig
+from dris.core.arrays import at_least, namespace_of
 
 
 def decode(config: CatchingConfig, action: Any) -> tuple[Any, Any, Any]:
@@ -24,7 +23,7 @@ def decode(config: CatchingConfig, action: Any) -> tuple[Any, Any, Any]:
     Returns:
         Displacement, tilt, and whether the tilt was cut to its disc [...].
     """
-    xp = array_namespace(action)
+    xp = namespace_of(action)
     displacement = config.displacement * action[..., :3]
     if config.displacement_curve == "square":
         displacement = displacement * abs(action[..., :3])
@@ -36,7 +35,7 @@ def decode(config: CatchingConfig, action: Any) -> tuple[Any, Any, Any]:
 
 def encode(config: CatchingConfig, displacement: Any, tilt: Any) -> Any:
     """The action [..., 5] that asks for a displacement [..., 3] and tilt [..., 2]: inverse of decode."""
-    xp = array_namespace(displacement)
+    xp = namespace_of(displacement)
     travel = displacement / config.displacement
     if config.displacement_curve == "square":
         travel = xp.sign(travel) * xp.sqrt(abs(travel))
@@ -52,7 +51,7 @@ def keep_inside(config: CatchingConfig, wished: Any, middle: Any, motion_to_base
         middle: Of the box [..., 3].
         motion_to_base: [..., 3, 3]
     """
-    xp = array_namespace(wished)
+    xp = namespace_of(wished)
     low, high = (
         xp.asarray(bound, dtype=wished.dtype) for bound in (config.workspace_low, config.workspace_high)
     )
@@ -74,7 +73,7 @@ def slow_down(joints: Any, q: Any, max_position_error: Any) -> tuple[Any, Any]:
     Returns:
         Joints, and whether they were changed [...].
     """
-    xp = array_namespace(joints)
+    xp = namespace_of(joints)
     way = joints - q
     share = xp.min(max_position_error / at_least(abs(way), 1e-9), axis=-1, keepdims=True)
     return q + share.clip(None, 1.0) * way, share[..., 0] < 1.0

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace
-
 from dris.catching.success import normal_tangential
+from dris.core.arrays import namespace_of
 
 RADII = (0.01, 0.06)
 """Radii are kept within these [m]."""
@@ -39,7 +38,7 @@ def keep_possible(values: Any, lies: Any, plate: PlateMotion, plate_half: float)
         plate: With shapes [..., 1, 3].
         plate_half: Half the plate's length [m].
     """
-    xp = array_namespace(values)
+    xp = namespace_of(values)
     pos, vel, spin = values[..., :3], values[..., 3:6], values[..., 6:9]
     radius = values[..., 9].clip(*RADII)
     static = values[..., 10].clip(0.0)
@@ -63,4 +62,4 @@ def _cross(a: Any, b: Any) -> Any:
     """Of vectors [..., 3]; for a few of them NumPy's own takes ten times as long."""
     (ax, ay, az), (bx, by, bz) = ([v[..., k] for k in range(3)] for v in (a, b))
     parts = (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
-    return array_namespace(a).stack(parts, axis=-1)
+    return namespace_of(a).stack(parts, axis=-1)

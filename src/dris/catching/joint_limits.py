@@ -12,9 +12,8 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from array_api_compat import array_namespace
 
-from dris.catching.frames import at_least
+from dris.core.arrays import at_least, namespace_of
 
 SAFE_SHARE = 0.95
 """Of the speed at which an FR3 stops, wherever its joints are, that they are driven at [design]."""
@@ -51,7 +50,7 @@ class JointLimits:
 
     def speeds_at(self, q: Any) -> tuple[Any, Any]:
         """Largest speeds [..., M] down and up that are allowed at joints q [..., M], both positive."""
-        xp = array_namespace(q)
+        xp = namespace_of(q)
         distance = at_least(xp.stack((q - self.low, self.high - q)), 0.0)
         down, up = xp.minimum(
             at_least(xp.sqrt(2 * self.deceleration * distance) - self.offset, 0.0), self.speed
@@ -73,7 +72,7 @@ class JointLimits:
             damping: D [M] [Nm s/rad]
             near_end: Of what is left.
         """
-        xp = array_namespace(q)
+        xp = namespace_of(q)
         per_speed = damping / at_least(stiffness, 1e-9)
         down, up = (
             per_speed * xp.minimum(share * self.speed, near_end * allowed) for allowed in self.speeds_at(q)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from array_api_compat import array_namespace
-
-from dris.catching.frames import at_least
 from dris.catching.settings import CatchingConfig
+from dris.core.arrays import at_least, namespace_of
 
 RELEASED_DISC, RELEASED_SPEED = 0.10, 0.2
 """The released environment's own test: this near to the plate's centre [m], no faster [m/s] [released]. The
@@ -16,7 +14,7 @@ text says on the plate, whose inner disc has 0.12 m [paper]."""
 
 def normal_tangential(vectors: Any, normal: Any) -> tuple[Any, Any]:
     """Parts of vectors [..., 3] along unit normals [..., 3] (signed) and across them (length)."""
-    xp = array_namespace(vectors)
+    xp = namespace_of(vectors)
     x, y, z = (vectors[..., k] for k in range(3))
     nx, ny, nz = (normal[..., k] for k in range(3))
     along = x * nx + y * ny + z * nz
@@ -33,7 +31,7 @@ def reward_terms(config: CatchingConfig, states: Any, normal: Any, plate_half: f
         normal: Of the plate [..., 3], in that frame.
         plate_half: Half the plate's length [m], the paper's l_e.
     """
-    xp = array_namespace(states)
+    xp = namespace_of(states)
     height, off_centre = normal_tangential(states[..., :3], normal)
     rise, sideways = normal_tangential(states[..., 3:], normal)
     eta, upwards = config.decay, at_least(rise, -config.slack)

@@ -22,22 +22,27 @@ PAPER_CONDITIONS = ("clean", "noise-1", "noise-2", "noise-3", "noise-4", "execut
 
 
 def bench(
-    what: tyro.conf.Positional[Literal["world", "physics", "train"]],
+    what: tyro.conf.Positional[Literal["world", "physics", "train", "robot"]],
     sets: int | None = None,
     instances: tuple[int, ...] = (1, 10, 50, 200),
     repeats: int = 5,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+    picture: Path | None = None,
 ) -> int:
     """Measure speed beside peers, or accuracy, in one run on this machine.
 
     Args:
         what: world: speed of this world, MuJoCo and (if installed) SAPIEN; physics: errors of this world
-            against its own substep and against MuJoCo; train: where an iteration's time goes.
+            against its own substep and against MuJoCo; train: where an iteration's time goes; robot: how much
+            of its time a robot's computer needs.
         sets: Sets that evolve side by side (world, physics).
         instances: Set sizes to measure (world, train).
-        repeats: Throws per world and size (world), iterations per size (train).
+        repeats: Throws per world and size (world), iterations per size (train), lives of a trial (robot).
         json_file: Also write the result to this file.
+        picture: Also draw it, a .png file (robot).
     """
+    if picture is not None and (what != "robot" or picture.suffix != ".png" or not picture.parent.is_dir()):
+        raise ValueError(f"--picture {picture}: for `robot` alone, a .png file in a folder that is there")
     if repeats < 2 or not instances:
         raise ValueError(f"bench needs at least two repeats and one set size, got {repeats} and {instances}")
     validation.check_json(json_file)
@@ -49,12 +54,21 @@ def bench(
         from dris.experiments.bench.train import bench_train, table
 
         result = bench_train(instances, repeats)
+    elif what == "robot":
+        draw_without_screen()
+        from dris.experiments.bench.robot import bench_robot, table
+
+        result = bench_robot(repeats=repeats)
     else:
         from dris.experiments.bench.physics import bench_physics, table
 
         result = bench_physics(64 if sets is None else sets)
     print(table(result))
     write_json(json_file, result)
+    if picture is not None:
+        from dris.report.figures import time_budget
+
+        picture.write_bytes(time_budget(result))
     return 0
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dris.perception.arrival import Arrival, sinks_in
 from dris.perception.camera import Array
+from dris.perception.track_config import TrackerConfig
 from dris.perception.triangulate import Bearing
 
 GRAVITY_IN_BASE = np.array([0.0, 0.0, -9.81])
@@ -157,6 +158,43 @@ def _determined(sights: Sequence[Bearing], anchor: Anchor | None = None, each: i
         if len(times) < each or max(times) - min(times) < 1e-3:
             return False
     return True
+
+
+def along_line(
+    motion: Motion, sights: Sequence[Bearing], sigma_px: float, time_s: float
+) -> tuple[Array, Array]:
+    """The paper's estimate of a ball in flight [3], [3] at a time.
+
+    Position from the parabola, velocity from a line through the same sights, both then carried on.
+    """
+    start = motion.reference_s - motion.span_s - 1e-9
+    line = fit_motion([sight for sight in sights if sight.time_s >= start], NONE, sigma_px)
+    if line is None:
+        return motion.at(time_s)
+    tau = time_s - motion.reference_s
+    ball = motion.ball_in_base + line.velocity_in_base * tau + 0.5 * GRAVITY_IN_BASE * tau**2
+    return ball, line.velocity_in_base + GRAVITY_IN_BASE * tau
+
+
+def longest_flight(history: Sequence[Bearing], config: TrackerConfig) -> Motion | None:
+    """The parabola through the longest window of sights, up to the youngest, that one flight explains.
+
+    Longer windows are more certain, but may hold a ball that did not fly yet, and air bends long flights.
+    """
+    best = None
+    newest, window_s = history[-1].time_s, config.flight_proof_s
+    while window_s < 1.5 * config.flight_window_s:
+        sights = [sight for sight in history if sight.time_s >= newest - window_s - 1e-9]
+        flight = fit_motion(sights, GRAVITY_IN_BASE, config.sigma_px)
+        if flight is None or flight.rms_px > config.flight_misfit * config.sigma_px:
+            break
+        line = fit_motion(sights, NONE, config.sigma_px)
+        if line is None or line.chi_square < flight.chi_square:  # it rolls
+            break
+        if flight.span_s > 0.7 * config.flight_proof_s:
+            best = flight
+        window_s *= 1.5
+    return best
 
 
 def arrival_of(motion: Motion, height_m: float, sigma_px: float) -> Arrival | None:

@@ -17,7 +17,16 @@ from dris.perception.arrival import Arrival
 from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
 from dris.perception.health import Health, seen_radii, sizes_m
-from dris.perception.motion import GRAVITY_IN_BASE, NONE, Anchor, Motion, arrival_of, fit_motion
+from dris.perception.motion import (
+    GRAVITY_IN_BASE,
+    NONE,
+    Anchor,
+    Motion,
+    along_line,
+    arrival_of,
+    fit_motion,
+    longest_flight,
+)
 from dris.perception.plate import Plate, across_impact, impact_time, is_above, lying, may_lie
 from dris.perception.track_config import BOUNCING_S, Phase, TrackerConfig
 from dris.perception.triangulate import Bearing, sight_of
@@ -65,6 +74,7 @@ class BallTracker:
         self._motion: Motion | None = None
         self._anchor: Anchor | None = None
         self._plate: Plate | None = None
+        self._sized: tuple[Motion, tuple[int, float], tuple[float, tuple[float, float]]] | None = None
 
     def expect_plate(self, plate: Plate | None) -> None:
         """Say where the plate is: bounces are then known a frame sooner, and states foresee them."""
@@ -75,7 +85,18 @@ class BallTracker:
         """The ball's radius, from the size of its outline: median over the sights of this motion."""
         if self._motion is None or not self._sights:
             return 0.0
-        return median(sizes_m(self._sights, self._motion).tolist())
+        return self._sizes(self._motion)[0]
+
+    def _sizes(self, motion: Motion) -> tuple[float, tuple[float, float]]:
+        """The ball's radius by all sights of a motion, and as each camera sees it.
+
+        Kept until motion or sights change: a frame asks for them half a dozen times.
+        """
+        sights = (len(self._sights), self._sights[-1].time_s) if self._sights else (0, 0.0)
+        if self._sized is None or self._sized[0] is not motion or self._sized[1] != sights:
+            radius = median(sizes_m(self._sights, motion).tolist()) if self._sights else 0.0
+            self._sized = motion, sights, (radius, seen_radii(self._sights, motion))
+        return self._sized[2]
 
     def observe(self, time_s: float, camera: int, detection: Detection | None) -> None:
         """Take in what a camera saw, or did not see, at a time.
@@ -253,13 +274,7 @@ class BallTracker:
         if motion is None or time_s - motion.reference_s > self.config.lost_s:
             return None
         age = time_s - motion.reference_s
-        ball, velocity = motion.at(time_s)
-        if self.config.estimator == "line" and self.phase == "flight":
-            ball, velocity = self._along_line(motion, time_s)
-        elif self._plate is not None and self.phase == "flight":
-            impact = impact_time(motion, self._plate, self.radius_m, motion.reference_s, time_s)
-            if impact is not None:
-                ball, velocity = across_impact(motion, self._plate, impact, time_s, self.config.restitution)
+        ball, velocity = self._carried(motion, time_s)
         return BallState(
             time_s=time_s,
             ball_in_base=ball,
@@ -272,12 +287,23 @@ class BallTracker:
             health=self._health(motion),
         )
 
+    def _carried(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
+        """Where a motion has the ball and its velocity [3] at a time, beyond an impact if it meets one."""
+        if self.phase == "flight":
+            if self.config.estimator == "line":
+                return along_line(motion, self._sights, self.config.sigma_px, time_s)
+            if self._plate is not None:
+                impact = impact_time(motion, self._plate, self.radius_m, motion.reference_s, time_s)
+                if impact is not None:
+                    return across_impact(motion, self._plate, impact, time_s, self.config.restitution)
+        return motion.at(time_s)
+
     def _health(self, motion: Motion) -> Health:
         """By what a state of this motion can be doubted."""
         return Health(
             rms_px=motion.rms_px,
             doubt=motion.doubt,
-            radii_m=seen_radii(self._sights, motion),
+            radii_m=self._sizes(motion)[1],
             surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
             span_s=motion.span_s,
             anchored=self._anchor is not None,
@@ -300,43 +326,22 @@ class BallTracker:
         age, health = time_s - max(times_s), Health(span_s=max(times_s) - min(times_s), lying=True)
         return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, health)
 
-    def _along_line(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
-        """The paper's estimate: position from the parabola, velocity from a line, both then carried on."""
-        start = motion.reference_s - motion.span_s - 1e-9
-        window = [s for s in self._sights if s.time_s >= start]
-        line = fit_motion(window, NONE, self.config.sigma_px)
-        if line is None:
-            return motion.at(time_s)
-        tau = time_s - motion.reference_s
-        ball = motion.ball_in_base + line.velocity_in_base * tau + 0.5 * GRAVITY_IN_BASE * tau**2
-        return ball, line.velocity_in_base + GRAVITY_IN_BASE * tau
-
     def predicted_px(self, time_s: float, camera: int) -> tuple[float, float] | None:
         """Where a camera should see the ball at a time: the centre of the detector's region."""
-        state = self.state(time_s)
-        if state is None:
+        motion = self._motion
+        if motion is not None and time_s - motion.reference_s <= self.config.valid_s:
+            ball = self._carried(motion, time_s)[0]
+        elif (state := self.state(time_s)) is not None:
+            ball = state.ball_in_base
+        else:
             return None
-        x, y = self.rig[camera].project(state.ball_in_base)
+        x, y = self.rig[camera].project(ball)
         return (float(x), float(y)) if np.isfinite((x, y)).all() else None
 
     def arrival(self, height_m: float) -> Arrival | None:
         """When and where the ball's centre sinks to a height, or None if it is not seen to fly.
 
-        By the parabola through the longest window up to now that one flight explains. Longer windows are more
-        certain, but may hold a ball that did not fly yet, and air bends long flights.
+        By the parabola through the longest window up to now that one flight explains.
         """
-        best = None
-        if self._motion is not None:
-            newest, window_s = self._history[-1].time_s, self.config.flight_proof_s
-            while window_s < 1.5 * self.config.flight_window_s:
-                sights = [s for s in self._history if s.time_s >= newest - window_s - 1e-9]
-                flight = fit_motion(sights, GRAVITY_IN_BASE, self.config.sigma_px)
-                if flight is None or flight.rms_px > self.config.flight_misfit * self.config.sigma_px:
-                    break
-                line = fit_motion(sights, NONE, self.config.sigma_px)
-                if line is None or line.chi_square < flight.chi_square:  # it rolls
-                    break
-                if flight.span_s > 0.7 * self.config.flight_proof_s:
-                    best = flight
-                window_s *= 1.5
+        best = longest_flight(self._history, self.config) if self._motion is not None else None
         return None if best is None else arrival_of(best, height_m, self.config.sigma_px)

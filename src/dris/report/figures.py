@@ -251,3 +251,32 @@ def theory_panels(found: Theory, gaps: dict[str, Estimate]) -> dict[str, bytes]:
         one.set_ylim(bottom=min(0.0, *(gap.low for gap in gaps.values())))
         panels["theory-gap.png"] = png(figure, one, dpi=150)
     return panels
+
+
+def time_budget(result: dict[str, Any]) -> bytes:
+    """How much of its time a robot's computer needs: `dris bench robot`, each bar a share of its period."""
+    parts, periods = result["parts"], result["periods_ms"]
+    names = {"decision": "a decision\n20 Hz", "frame": "a frame\n2 x 80 Hz", "tick": "a tick\n1 kHz"}
+    inside = {
+        "decision": ("act", "encode and act"),
+        "frame": ("belief", "belief"),
+        "tick": ("driver", "driver"),
+    }
+    figure, [[axes]] = canvas(7.0, 2.6)
+    longest = 1.0
+    for height, name in enumerate(names):
+        (inner, label), besides = inside[name], name == "tick"  # the driver's process comes on top
+        of_it = parts.get(inner, {"median_ms": 0.0, "p99_ms": 0.0})
+        median, rare = (parts[name][key] + besides * of_it[key] for key in ("median_ms", "p99_ms"))
+        share, inner_share = (value / periods[name] for value in (median, of_it["median_ms"]))
+        axes.barh(height, share, color=BLUE, height=0.5)
+        axes.barh(height, inner_share, left=share - inner_share, color="#d9a400", height=0.5)
+        text = f"{median:.2f} of {periods[name]:g} ms ({label} {of_it['median_ms']:.2f}); 99 %: {rare:.1f}"
+        axes.annotate(
+            text, (share, height), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9
+        )
+        longest = max(longest, share)
+    axes.axvline(1.0, color=GREY, linewidth=1)
+    axes.set_yticks(range(len(names)), list(names.values()))
+    axes.set(xlabel="median, as a share of the time until the next one", xlim=(0, 1.9 * longest))
+    return png(figure, axes, dpi=150)
