@@ -31,6 +31,7 @@ SLOW = frozenset(
         "cli/test_cli.py::test_play_writes_a_video_and_a_picture",
         "cli/test_fci_twin.py::test_it_serves_until_it_is_told_to_stop",
         "docs/test_site.py",
+        "experiments/test_bench.py::test_a_robot_s_session_lives_through_a_recorded_trial",
         "experiments/test_bench.py::test_the_parts_of_an_iteration_add_up",
         "experiments/test_cluster.py",
         "experiments/test_deploy.py",

@@ -2,10 +2,12 @@
 
 import pytest
 
+from dris.experiments.bench import robot
 from dris.experiments.bench.physics import bench_physics
 from dris.experiments.bench.physics import table as physics_table
 from dris.experiments.bench.train import bench_train
 from dris.experiments.bench.train import table as train_table
+from dris.report.figures import time_budget
 
 
 def test_physics_errors_fall_with_the_substep():
@@ -33,3 +35,21 @@ def test_the_parts_of_an_iteration_add_up():
     assert 0 <= row["rest"] < 0.6 * row["iteration"]
     assert result["recipe_minutes"]["2"] == pytest.approx(row["iteration"] * 1000 / 60)
     assert "recipe" in train_table(result)
+
+
+def test_a_robot_s_session_lives_through_a_recorded_trial(monkeypatch):
+    """All parts are timed, and what is part of something takes no longer than that."""
+    monkeypatch.setattr(robot, "CATCH_S", 0.3)
+    monkeypatch.setattr(robot, "EXCHANGES", 20)
+    lived = []
+    monkeypatch.setattr(robot, "_live", lambda *a, live=robot._live: lived.append(a[-1]) or live(*a))
+    result = robot.bench_robot(repeats=2)
+    parts = result["parts"]
+    assert set(parts) == {"tick", "driver", "frame", "belief", "decision", "act"}
+    assert all(0 < row["median_ms"] <= row["p99_ms"] for row in parts.values())
+    assert parts["act"]["median_ms"] < parts["decision"]["median_ms"]
+    assert parts["belief"]["median_ms"] < parts["frame"]["p99_ms"]
+    # 0.3 s at 20 Hz, and the step at the beginning: six or seven decisions a life.
+    assert len(lived[0].spent["decision"]) in (12, 14) and lived[0] is lived[1]
+    assert "encode and act" in robot.table(result)
+    assert time_budget(result).startswith(b"\x89PNG")
