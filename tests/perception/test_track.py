@@ -202,7 +202,7 @@ def test_a_state_tells_its_health():
 def test_radii_for_all_sights_at_once_are_those_of_a_plain_loop():
     """Outline times depth, sight by sight; in 0.45 s at 90 Hz the flight's window of 0.4 s fills: 36 and 37 sights."""
     tracker = BallTracker(PLAIN)
-    for _ in feed(tracker, flight, np.arange(40) / 90, np.random.default_rng(3)):
+    for at in feed(tracker, flight, np.arange(40) / 90, np.random.default_rng(3)):
         motion, sights = tracker._motion, tracker._sights
         if motion is None:
             assert tracker.radius_m == 0.0
@@ -219,6 +219,7 @@ def test_radii_for_all_sights_at_once_are_those_of_a_plain_loop():
         assert sizes_m(sights, motion) == pytest.approx(plain, rel=0, abs=1e-12)
         assert tracker.radius_m == pytest.approx(np.median(plain), rel=0, abs=1e-12)
         assert seen_radii(sights, motion) == pytest.approx(medians, rel=0, abs=1e-12)
+        assert tracker.state(at).health.radii_m == pytest.approx(medians, rel=0, abs=1e-12)
     assert len(sights) == 73 and len(fitted[0]) < 36 and plain == pytest.approx([0.03] * 73, rel=0.01)
 
 

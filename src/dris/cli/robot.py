@@ -68,6 +68,7 @@ def deploy(
     seed: int = 70001,
     sight: Literal["cameras", "perfect"] = "cameras",
     speed_share: float | None = None,
+    tick_s: float = 0.001,
     address: str = "127.0.0.1",
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -94,6 +95,8 @@ def deploy(
         sight: cameras: from rendered images. perfect: the true position and velocity.
         speed_share: Of all that the arm may do, in (0, 1]; by default all in the twin, 0.2 on a real arm.
             Slow arms miss balls.
+        tick_s: In the twin, the session acts so often [s], whole milliseconds up to 0.01: try a computer that
+            is slower than the robot.
         address: Loopback address of the twin's robot.
         logs: Folder for a log of every tick, a file a trial, some 8 MB each.
         json_file: Also write the outcome to this file, after every trial.
@@ -111,6 +114,10 @@ def deploy(
         raise ValueError("--resume goes on with the twin's trials in a file: name it with --json FILE")
     if move and rig.file is None:
         raise ValueError("an arm that moves needs eyes: --rig.file FILE, the calibration of its cameras")
+    if not (0.001 <= tick_s <= 0.01 and abs(1e3 * tick_s - round(1e3 * tick_s)) < 1e-6):
+        raise ValueError(f"tick_s must be whole milliseconds from 0.001 to 0.01, got {tick_s}")
+    if robot is not None and tick_s != 0.001:
+        raise ValueError("--tick-s is for the twin: a real arm's session acts as often as it can")
     share = (FIRST_SPEED_SHARE if robot else 1.0) if speed_share is None else speed_share
     if not 0 < share <= 1:
         raise ValueError(f"speed_share must lie in (0, 1], got {share}")
@@ -125,7 +132,7 @@ def deploy(
         settings = {
             "policy": runtime.contract.policy,
             "weights": runtime.contract.files["model.safetensors"],
-            **{"kind": kind, "seed": seed, "sight": sight, "speed_share": share},
+            **{"kind": kind, "seed": seed, "sight": sight, "speed_share": share, "tick_s": tick_s},
         }
         return _in_twin(runtime, address, trials, settings, logs, json_file, resume)
 
@@ -289,7 +296,7 @@ def _in_twin(
     outcomes = read_outcomes(json_file, settings) if resume and json_file is not None else []
     done, began, view = [one.name for one in outcomes], time.monotonic(), LiveView()
     perfect = settings["sight"] == "perfect"
-    with TwinRig(runtime, address, settings["speed_share"]) as rig:
+    with TwinRig(runtime, address, settings["speed_share"], settings["tick_s"]) as rig:
         if not passed(preflight(runtime, rig.arm)):
             return 1
         todo = run_trials(rig, settings["kind"], trials, settings["seed"], perfect, logs, view.show, done)

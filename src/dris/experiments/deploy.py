@@ -27,7 +27,7 @@ from dris.lab.launch import Launch
 from dris.lab.objects import THINGS
 from dris.lab.observer import TruthObserver
 from dris.lab.trial import TRIAL_S, comes, is_lost
-from dris.lab.twin import Twin, TwinConfig
+from dris.lab.twin import TICK_S, Twin, TwinConfig
 from dris.robot.arm import Arm, ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
@@ -104,6 +104,8 @@ class TwinRig:
     address: str = "127.0.0.1"
     speed_share: float = 1.0
     """Of what the arm may do, as for a first run."""
+    tick_s: float = TICK_S
+    """The session acts so often [s]: a computer may be slower than the robot's millisecond."""
     silence_s: float = 10.0
     """After which the driver stops an arm that nobody asks; drawing may take its time."""
     watch: Callable[[TwinRig], None] = lambda rig: None
@@ -238,11 +240,14 @@ def _one(
     session.start()
     eyes: LookingObserver | None = None
 
+    every = round(rig.tick_s / TICK_S)
+
     def work() -> None:
         if eyes is not None and rig.moves():
             eyes.tick()
-        session.tick()
-        show(session)
+        if rig.twin.ticks % every == 0:
+            session.tick()
+            show(session)
 
     until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
     while session.state == "homing" and rig.twin.time_s < until:
