@@ -8,7 +8,8 @@ import numpy as np
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import PRESETS
 from dris.robot.clearance import Clearance
-from dris.robot.safety import Measured, SafetyConfig, filter_reference
+from dris.robot.safety import Measured, filter_reference
+from dris.robot.safety_config import SafetyConfig
 
 TASK = PRESETS["released"]
 HOME = np.array(TASK.home)
@@ -29,9 +30,14 @@ TORQUE = np.array([87.0] * 4 + [12.0] * 3)
 NOTHING = np.zeros(7)
 
 
-def filtered(wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING):
-    dq = NOTHING if dq is None else np.array(dq)
-    now = Measured(np.array(q), dq, q if last is None else last, dt_s, np.array(bias), age_s)
+def filtered(
+    wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING, pull=None
+):
+    """The filter's answer; by default the arm is where it was when it was told its last reference."""
+    q, dq = np.array(q), NOTHING if dq is None else np.array(dq)
+    last = q if last is None else np.array(last)
+    pull = K * (last - q) - D * dq if pull is None else np.array(pull)
+    now = Measured(q, dq, last, pull, dt_s, np.array(bias), age_s)
     return filter_reference(config, LIMITS, CLEARANCE, np.asarray(wished), now)
 
 

@@ -19,7 +19,8 @@ from dris.robot.clearance import Clearance
 from dris.robot.live import NoEyes
 from dris.robot.log import Log
 from dris.robot.payload import compare, near, payload_of
-from dris.robot.safety import SafetyConfig, outside
+from dris.robot.safety import outside
+from dris.robot.safety_config import SafetyConfig
 from dris.robot.session import Session
 
 LAW = LawConfig(TASK.stiffness, TASK.damping, 0.95, 0.9, True)
@@ -101,10 +102,27 @@ def homed(arm, **changes):
     return session
 
 
+class HeavyArm(SoftArm):
+    """The twin's arm, with masses and no friction, under tau = K (q~ - q) - D dq + C."""
+
+    def __init__(self):
+        super().__init__()
+        twin = Twin(replace(FRICTIONLESS, home=TASK.home, mount=TASK.mount))
+        twin.reset(BALLS["foam"], AWAY, 0)
+        self._plant = Plant(twin)
+
+    def exchange(self, reference):
+        plant = self._plant
+        pull = np.array(TASK.stiffness) * (reference - plant.q) - np.array(TASK.damping) * plant.dq
+        plant.advance_with(pull + plant._bias - plant.gravity)
+        self.q, self.dq, self.ticks = plant.q, plant.dq, self.ticks + 1
+        return self.state()
+
+
 @pytest.mark.parametrize("share", [1.0, 0.4, 0.1])
 def test_a_share_of_the_speed_is_kept_by_the_arm(share):
     """A wish that jumps by 0.6 rad drives a joint at its limit, or at that share of it."""
-    arm = SoftArm()
+    arm = HeavyArm()
     session = homed(arm, speed_share=share)
     session.follow(_There(0.6 * np.eye(7)[0]))
     fastest = 0.0

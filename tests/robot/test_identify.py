@@ -19,7 +19,7 @@ from dris.robot.excitation import Excitation, ExcitationConfig
 from dris.robot.identify import Joints, extent, fit_gains, matching
 from dris.robot.live import NoEyes, run_path
 from dris.robot.log import Log, Tick, read_log
-from dris.robot.safety import SafetyConfig
+from dris.robot.safety_config import SafetyConfig
 from dris.robot.session import Session
 
 SHORT = ExcitationConfig(joint_s=4.0)

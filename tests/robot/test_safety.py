@@ -23,7 +23,8 @@ from safety_oracle import (
     filtered,
 )
 
-from dris.robot.safety import Measured, SafetyConfig, filter_reference, outside
+from dris.robot.safety import Measured, filter_reference, outside
+from dris.robot.safety_config import SafetyConfig
 
 
 def test_the_arm_is_the_published_one():
@@ -85,6 +86,26 @@ def test_how_much_is_cut_by_hand():
     assert found.reference[0] - HOME[0] == pytest.approx(5 * 0.95 / 120)
 
 
+def test_a_reference_may_go_with_a_moving_arm():
+    """Joint 1 at 2 rad/s: the same torque needs 2 mrad a tick, and 0.95 Nm more 0.95 / 120 rad besides."""
+    joint = np.eye(7)[0]
+    pull = 120 * (0.3 - 0.0) - 15 * 2.0  # 6 Nm, asked for where the arm was a tick ago
+    wished, last, q = HOME + 0.302 * joint, HOME + 0.3 * joint, HOME + 0.002 * joint
+    found = filtered(wished, q=q, dq=2.0 * joint, last=last, pull=pull * joint)
+    assert found.clauses == () and (found.reference == wished).all()
+    more = filtered(wished + 0.1 * joint, q=q, dq=2.0 * joint, last=last, pull=pull * joint)
+    assert more.clauses == ("torque rate",)
+    assert more.reference[0] - HOME[0] == pytest.approx(0.302 + 0.95 / 120)
+
+
+def test_a_reference_does_not_jump_with_an_arm_that_is_said_to():
+    """Joints that jump by 0.2 rad: the reference moves by 2.62 mrad, 0.95 Nm and 30 rad/s2 of a tick."""
+    joint = np.eye(7)[0]
+    found = filtered(HOME + 0.2 * joint, q=HOME + 0.2 * joint, last=HOME, pull=NOTHING)
+    assert found.clauses == ("jump",)
+    assert found.reference[0] - HOME[0] == pytest.approx(1e-3 * (2.62 + (950 + 15 * 30) / 120))
+
+
 def test_old_sights_hold_and_then_stop():
     assert filtered(HOME, age_s=0.074).verdict == "go"
     for age_s, verdict in (
@@ -106,6 +127,7 @@ def test_an_arm_that_tells_nonsense_is_stopped(bad):
     assert filtered(HOME, q=np.where(np.arange(7) == 2, bad, HOME), last=HOME).verdict == "stop"
     assert filtered(HOME, dq=np.full(7, bad)).verdict == "stop"
     assert filtered(HOME, bias=np.full(7, bad)).verdict == "stop"
+    assert filtered(HOME, pull=np.full(7, bad)).verdict == "stop"
     assert filtered(HOME, dt_s=bad if bad != math.inf else 0.0).verdict == "stop"
     assert filtered(HOME[:6]).verdict == "hold"
 
@@ -209,7 +231,7 @@ def test_the_wrist_stays_above_the_table_too():
 
 def test_limits_that_are_none_stop_the_arm():
     broken = replace(LIMITS, speed=np.where(np.arange(7) == 2, math.nan, LIMITS.speed))
-    now = Measured(HOME, NOTHING, HOME, 0.001, NOTHING)
+    now = Measured(HOME, NOTHING, HOME, NOTHING, 0.001, NOTHING)
     found = filter_reference(CONFIG, broken, CLEARANCE, HOME + 0.001, now)
     assert found.verdict == "stop" and (found.reference == HOME).all()
 

@@ -22,7 +22,7 @@ from safety_oracle import (
     filtered,
 )
 
-from dris.robot.safety import Measured, outside, within_hard, within_soft
+from dris.robot.safety import Measured, outside, rate_bounds, within_hard, within_soft
 
 
 def adversarial(count, seed):
@@ -36,18 +36,27 @@ def adversarial(count, seed):
     last = np.clip(q + rng.normal(0, 0.2, (count, 7)), inside_low, inside_high)
     size = rng.choice([1e-6, 1e-3, 0.1, 1.0, 1e3, 1e300], (count, 1))
     bias = rng.normal(0, 0.2, (count, 7)) * TORQUE * rng.choice([0.0, 1.0], (count, 1))
-    return last + size * rng.uniform(-1, 1, (count, 7)), q, dq, last, bias
+    # Where the arm was a tick ago: there, or, now and then, anywhere.
+    before = q - 1e-3 * dq + rng.normal(0, 0.1, (count, 7)) * (rng.random((count, 1)) < 0.1)
+    faster = dq + 0.03 * rng.normal(0, 1, (count, 7))
+    pull = K * (last - before) - D * faster
+    return last + size * rng.uniform(-1, 1, (count, 7)), q, dq, last, pull, bias
 
 
 def check_joint_limits(count, seed):
     """Vectorised: the joints' own limits for many inputs at once, against plain formulas."""
-    wished, q, dq, last, bias = adversarial(count, seed)
-    now = Measured(q, dq, last, 0.001, bias)
+    wished, q, dq, last, pull, bias = adversarial(count, seed)
+    now = Measured(q, dq, last, pull, 0.001, bias)
     soft, fired = within_soft(CONFIG, LIMITS, wished, now)
-    found, hard = within_hard(CONFIG, LIMITS, soft, now)
-    # Hard limits hold for every one.
+    rated = rate_bounds(CONFIG, now).cut(soft)
+    found, hard = within_hard(CONFIG, LIMITS, rated, now)
+    # Hard limits hold for every one: 0.95 Nm more, and no faster than joints are and become.
     assert (found >= LOW + 0.02 - 1e-9).all() and (found <= HIGH - 0.02 + 1e-9).all()
-    assert (K * np.abs(found - last) <= 0.95 + 1e-9).all()
+    assert (K * np.abs(found - last) <= 0.95 + 1e-3 * (K * SPEED + D * 30) + 1e-9).all()
+    # Torques change by no more than 0.95 Nm, but where that leaves a range or jumps.
+    changes = np.abs(K * (found - q) - D * dq - pull)
+    assert (np.abs(K * (rated - q) - D * dq - pull) <= 0.95 + 1e-6).all()
+    assert ((changes <= 0.95 + 1e-6) | (found != rated)).all() and (found == rated).mean() > 0.2
     # Soft ones hold before the hard ones cut.
     distance = np.stack((q - LOW, HIGH - q)).clip(0)
     down, up = np.minimum(SPEED, (np.sqrt(2 * DECELERATION * distance) - OFFSET).clip(0))
@@ -61,7 +70,7 @@ def check_joint_limits(count, seed):
     assert (~fast | braked | (dq * error > 0)).all()
     # What was changed is named, and what was not is the same bits.
     changed = (found != wished).any(axis=1)
-    named = np.any([*fired.values(), *hard.values()], axis=0)
+    named = np.any([*fired.values(), (rated != soft).any(axis=1), *hard.values()], axis=0)
     assert (changed == named).all()
     assert 0.001 < (~changed).mean() < 0.999  # both kinds are among them
     return count
@@ -96,7 +105,7 @@ def test_sequences_of_anything_keep_the_hard_limits(q, dq, wishes, ages):
         reference = found.reference
         assert np.isfinite(reference).all()
         assert (reference >= LOW + 0.02 - 1e-9).all() and (reference <= HIGH - 0.02 + 1e-9).all()
-        assert (K * np.abs(reference - last) <= 0.95 + 1e-9).all()
+        assert (K * np.abs(reference - last) <= 0.95 + 1e-3 * (K * SPEED + D * 30) + 1e-9).all()
         after = outside(CONFIG, CLEARANCE, reference)
         assert all((after[clause] <= before[clause] + 1e-9).all() for clause in after)
         broken = {clause for j in range(7) for clause in breaks_soft(j, reference[j], q[j], dq[j], bias[j])}

@@ -92,7 +92,7 @@ def _path(config: CatchingConfig, excitation: ExcitationConfig) -> Excitation | 
     from dris.robot.clearance import Clearance
     from dris.robot.excitation import Excitation
     from dris.robot.identify import extent
-    from dris.robot.safety import SafetyConfig
+    from dris.robot.safety_config import SafetyConfig
 
     kinematics = Kinematics(config.home, config.mount)
     path = Excitation(excitation, kinematics.home, kinematics.limits)

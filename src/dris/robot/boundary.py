@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dris.robot.clearance import Clearance
-from dris.robot.safety import Clause, SafetyConfig, outside
+from dris.robot.safety import outside
+from dris.robot.safety_config import Clause, SafetyConfig
 
 
 class Boundary:

@@ -21,7 +21,8 @@ from dris.catching.kinematics import Kinematics
 from dris.robot.clearance import Clearance
 from dris.robot.excitation import EDGE_S, FASTEST_HZ, Excitation
 from dris.robot.log import Tick
-from dris.robot.safety import SafetyConfig, outside
+from dris.robot.safety import outside
+from dris.robot.safety_config import SafetyConfig
 
 SAMPLE_S = 0.002
 """Of what is compared [s]; ticks are brought onto this grid."""

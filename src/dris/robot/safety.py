@@ -1,17 +1,17 @@
 """The safety filter: one pure function between whoever asks for a motion and the driver.
 
-    wished joint reference -> finite? stale? -> speed, torque, position -> torque rate -> workspace, keep-out
+    wished reference -> finite? stale? -> speed, torque, torque rate -> position, jump -> workspace, keep-out
 
 The torque law tau = K (q~ - q) - D dq + C + g drives the arm to a reference q~; all that is limited here is
 that reference, every millisecond. Nothing is changed silently: `Filtered.clauses` names what was cut, and
 `Filtered.beyond` what could not be kept in this millisecond because the torque would have had to jump.
 
 Two kinds of limits. *Hard* ones hold for every output, whatever came in, if they held for the reference sent
-before: finite numbers, joint positions, the change of torque that the reference asks for, the workspace of
-the plate and its distance to table and robot. *Soft* ones (speed, torque, speed of the plate) depend on where
-the arm is now: they hold unless the torque rate forbids it, and then the reference goes there as fast as it
-may. Acceleration and jerk bind motion generators, not torque control: `dris.catching.approach` plans inside
-them.
+before: finite numbers, joint positions, how far a reference may jump, the workspace of the plate and its
+distance to table and robot. *Soft* ones (speed, torque, speed of the plate, change of torque) depend on where
+the arm is now: they hold unless a later one forbids it. What then remains of a torque that changes too fast,
+libfranka takes away: its own limiter stays on. Acceleration and jerk bind motion generators, not torque
+control: `dris.catching.approach` plans inside them.
 
 This is no certified safety function. An FR3's enabling device and stop are.
 """
@@ -25,28 +25,9 @@ from typing import Literal
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
-from dris.core.validation import check_positive
 from dris.robot.clearance import Clearance
+from dris.robot.safety_config import Clause, SafetyConfig
 
-Clause = Literal[
-    "not finite",
-    "stale",
-    "speed",
-    "too fast",
-    "torque",
-    "plate speed",
-    "position",
-    "torque rate",
-    "workspace",
-    "keep-out",
-]
-"""not finite: a number is none, the last reference stays. stale: what the reference rests on is too old; the
-last one stays. speed: the reference led by more than drives a joint at its speed limit. too fast: a joint is
-near its limit and was to be driven on. torque: the law would have asked for too much. plate speed: the plate
-or the flange would have become too fast. position: too near to the end of a joint's range. torque rate: the
-reference would have changed too much within a tick. workspace, keep-out: the plate would have left its box,
-or come too near to table or robot."""
-SOFT: tuple[Clause, ...] = ("speed", "too fast", "torque", "plate speed")
 Verdict = Literal["go", "hold", "stop"]
 """hold: the last reference stays; stop: the arm must be stopped."""
 LONGEST_TICK_S = 0.005
@@ -55,71 +36,6 @@ CLOCK_SLACK_S = 0.002
 """A sight may be stamped so far ahead of the robot's clock: two ticks [s]."""
 BISECTIONS = 14
 """Of a way that is shortened: to 1e-4 of it."""
-TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
-"""FCI's largest torques [Nm]."""
-
-
-@dataclass(frozen=True)
-class SafetyConfig:
-    """Limits beyond those of the joints, which the robot itself tells. The base frame has z up."""
-
-    stiffness: tuple[float, ...]
-    """K of the law [Nm/rad]."""
-    damping: tuple[float, ...]
-    """D of the law [Nm s/rad]."""
-    torque: tuple[float, ...] = TAU_MAX
-    """[Nm]"""
-    torque_share: float = 0.9
-    """Of them, with gravity and Coriolis torques; what the model does not know needs the rest [design]."""
-    torque_rate: float = 1000.0
-    """FCI's [Nm/s],"""
-    torque_rate_share: float = 0.95
-    """and the share of it that a changing reference may use [design]."""
-    speed_lead: float = 1.6
-    """A reference may lead by this over what drives a joint at its limit: an arm under 20 Hz control catches
-    up within a step (`CatchingConfig.reference_lead` is at most 1.5) [design]."""
-    speed_share: float = 0.95
-    """Of its limit beyond which a joint is driven no further [design]."""
-    position_margin: float = 0.02
-    """From the end of a joint's range [rad] [design]."""
-    plate_speed: float = 2.5
-    """Of plate and flange that a reference may drive them at [m/s]; FCI stops at 3 [design]."""
-    workspace_low: tuple[float, float, float] = (-0.45, -0.45, -0.25)
-    """Of the plate's centre over its home [m]: catching region, box and some more [design]."""
-    workspace_high: tuple[float, float, float] = (0.45, 0.45, 0.30)
-    table_height: float = 0.10
-    """The plate's corners, hand, wrist and forearm stay above [m] [design]."""
-    clearance: float = 0.02
-    """Between the plate and the robot's base to forearm [m] [design]."""
-    workspace_overshoot: float = 0.06
-    """How far the arm itself may pass the workspace that references keep [m]: soft gains overshoot by 4 to
-    5 cm; beyond, it is stopped [design]."""
-    keep_out_overshoot: float = 0.01
-    """The same towards table and robot: half of `clearance` [m] [design]."""
-    hold_age_s: float = 0.075
-    """Older than this, what a reference rests on counts no more [s]: six frames of 80 a second [design]."""
-    stop_age_s: float = 0.25
-    """Older than this, the arm stops [s] [design]."""
-
-    def __post_init__(self) -> None:
-        """Refuse limits that limit nothing."""
-        names = ("torque_rate", "speed_lead", "plate_speed", "hold_age_s", "stop_age_s")
-        check_positive(self, *names, "torque_share", "torque_rate_share", "speed_share")
-        for name in ("torque_share", "torque_rate_share", "speed_share"):
-            if getattr(self, name) > 1:
-                raise ValueError(f"{name} must lie in (0, 1], got {getattr(self, name)}")
-        for name in ("stiffness", "damping", "torque"):
-            values = getattr(self, name)
-            if not values or not np.isfinite(values).all() or min(values) <= 0:
-                raise ValueError(f"{name} needs a positive number for every joint, got {values}")
-        if not self.hold_age_s < self.stop_age_s:
-            raise ValueError(f"hold_age_s must be below stop_age_s, got {self.hold_age_s}, {self.stop_age_s}")
-        if not np.less(self.workspace_low, self.workspace_high).all():
-            found = f"{self.workspace_low}, {self.workspace_high}"
-            raise ValueError(f"workspace_low must lie below workspace_high, got {found}")
-        for name in ("position_margin", "clearance", "workspace_overshoot", "keep_out_overshoot"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +48,8 @@ class Measured:
     """[M] [rad/s]"""
     last: np.ndarray
     """Reference [M] that was sent last [rad]."""
+    pull: np.ndarray
+    """K (q~ - q) - D dq [M] that it asked for when it was sent [Nm]."""
     dt_s: float
     """Since then [s]."""
     bias: np.ndarray
@@ -194,10 +112,23 @@ def position_bounds(config: SafetyConfig, limits: JointLimits) -> Bounds:
     return Bounds(limits.low + config.position_margin, limits.high - config.position_margin)
 
 
-def rate_bounds(config: SafetyConfig, last: np.ndarray, dt_s: float) -> Bounds:
-    """References [..., M] whose step from the last asks for no more than a share of the torque rate."""
-    most = config.torque_rate_share * config.torque_rate * dt_s / np.asarray(config.stiffness)
-    return Bounds(last - most, last + most)
+def rate_bounds(config: SafetyConfig, now: Measured) -> Bounds:
+    """References [..., M] that change the law's torque by no more than a share of the torque rate."""
+    K, D = np.asarray(config.stiffness), np.asarray(config.damping)
+    most = config.torque_rate_share * config.torque_rate * min(now.dt_s, LONGEST_TICK_S)
+    same = now.q + (D * now.dq + now.pull) / K  # asks for what was asked for before
+    return Bounds(same - most / K, same + most / K)
+
+
+def jump_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
+    """References [..., M] no further from the last than the torque rate, speeds and accelerations allow.
+
+    K dq~ = dS + K dq + D ddq for a tick: whatever the arm is said to measure, a reference goes no faster.
+    """
+    K, D, dt_s = np.asarray(config.stiffness), np.asarray(config.damping), min(now.dt_s, LONGEST_TICK_S)
+    changed = config.torque_rate_share * config.torque_rate * dt_s + D * config.acceleration * dt_s
+    most = changed / K + limits.speed * dt_s
+    return Bounds(now.last - most, now.last + most)
 
 
 def within_soft(
@@ -217,9 +148,8 @@ def within_soft(
 def within_hard(
     config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
 ) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
-    """References [..., M] inside the joints' ranges and no further from the last than its torque allows."""
-    dt_s = min(now.dt_s, LONGEST_TICK_S)
-    bounds = {"position": position_bounds(config, limits), "torque rate": rate_bounds(config, now.last, dt_s)}
+    """References [..., M] in the joints' ranges that do not jump, and which clauses changed them [...]."""
+    bounds = {"position": position_bounds(config, limits), "jump": jump_bounds(config, limits, now)}
     return _cut(wished, bounds)  # type: ignore[arg-type]
 
 
@@ -247,7 +177,7 @@ def filter_reference(
         now: The arm, and the reference that was sent last.
     """
     last = np.array(now.last, dtype=float)
-    if not (np.isfinite([now.q, now.dq, now.bias]).all() and now.dt_s > 0):
+    if not (np.isfinite([now.q, now.dq, now.pull, now.bias]).all() and now.dt_s > 0):
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
@@ -259,9 +189,11 @@ def filter_reference(
     reference, fired = _cut(np.asarray(wished, dtype=float), bounds)
     slowed = _slow_plate(config, driven, reference)
     fired["plate speed"] = (slowed != reference).any(axis=-1)
-    reference, hard = within_hard(config, limits, slowed, now)
+    bounds["torque rate"] = rate_bounds(config, now)
+    reference, rate = _cut(slowed, {"torque rate": bounds["torque rate"]})
+    reference, hard = within_hard(config, limits, reference, now)
     reference, near = _keep_clear(config, clearance, reference, last)
-    clauses = tuple(clause for clause, changed in {**fired, **hard, **near}.items() if changed)
+    clauses = tuple(clause for clause, changed in {**fired, **rate, **hard, **near}.items() if changed)
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
     beyond = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]

@@ -32,7 +32,8 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
 from dris.robot.paths import Path, WayHome
-from dris.robot.safety import LONGEST_TICK_S, TAU_MAX, Measured, SafetyConfig, filter_reference
+from dris.robot.safety import LONGEST_TICK_S, Measured, filter_reference
+from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
 
@@ -150,7 +151,7 @@ class Session:
         if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
             raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
         self.arm.begin(q)
-        self._sent, self.measured, self._alive_s = q.copy(), None, self.clock()
+        self._sent, self._pull, self.measured, self._alive_s = q.copy(), np.zeros_like(q), None, self.clock()
         self._shaper = Shaper(self._law, self.kinematics, self.limits, np.array(TAU_MAX))
         self._boundary = Boundary(self.safety, self._clearance, q)
         self._last_s = self.clock()
@@ -266,11 +267,13 @@ class Session:
         shaped = self._shaper.reference(measured.q, measured.dq, wished, tick_s)
         age_s = self._age(now_s)
         bias = self.kinematics.bias(measured.q, measured.dq)
-        now = Measured(measured.q, measured.dq, self._sent, dt_s, bias, age_s)
+        now = Measured(measured.q, measured.dq, self._sent, self._pull, dt_s, bias, age_s)
         safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
+        K, D = np.asarray(self.safety.stiffness), np.asarray(self.safety.damping)
+        self._pull = K * (safe.reference - measured.q) - D * measured.dq
         seen = self._seen
         decision = self.loop.decisions[-1] if self.loop is not None and self.loop.decisions else None
         acted = decision is not None and decision.time_s == now_s

@@ -7,7 +7,7 @@ from dataclasses import replace
 from dris.catching.joint_limits import SAFE_SHARE
 from dris.catching.law import LawConfig
 from dris.catching.settings import CatchingConfig
-from dris.robot.safety import SafetyConfig
+from dris.robot.safety_config import SafetyConfig
 
 
 def slowed(

@@ -1,0 +1,98 @@
+"""What the safety filter keeps: its limits, and the names of its clauses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dris.core.validation import check_positive
+
+Clause = Literal[
+    "not finite",
+    "stale",
+    "speed",
+    "too fast",
+    "torque",
+    "plate speed",
+    "torque rate",
+    "position",
+    "jump",
+    "workspace",
+    "keep-out",
+]
+"""not finite: a number is none, the last reference stays. stale: what the reference rests on is too old; the
+last one stays. speed: the reference led by more than drives a joint at its speed limit. too fast: a joint is
+near its limit and was to be driven on. torque: the law would have asked for too much. plate speed: the plate
+or the flange would have become too fast. torque rate: the law would have changed its torque too much since
+the last tick. position: too near to the end of a joint's range. jump: the reference would have moved further
+than a joint can. workspace, keep-out: the plate would have left its box, or come too near to table or
+robot."""
+TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
+"""FCI's largest torques [Nm]."""
+
+
+@dataclass(frozen=True)
+class SafetyConfig:
+    """Limits beyond those of the joints, which the robot itself tells. The base frame has z up."""
+
+    stiffness: tuple[float, ...]
+    """K of the law [Nm/rad]."""
+    damping: tuple[float, ...]
+    """D of the law [Nm s/rad]."""
+    torque: tuple[float, ...] = TAU_MAX
+    """[Nm]"""
+    torque_share: float = 0.9
+    """Of them, with gravity and Coriolis torques; what the model does not know needs the rest [design]."""
+    torque_rate: float = 1000.0
+    """FCI's [Nm/s],"""
+    torque_rate_share: float = 0.95
+    """and the share of it that the law may use [design]."""
+    acceleration: float = 30.0
+    """That a joint is taken to reach at most; no reference jumps further than that [rad/s2] [design]."""
+    speed_lead: float = 1.6
+    """A reference may lead by this over what drives a joint at its limit: an arm under 20 Hz control catches
+    up within a step (`CatchingConfig.reference_lead` is at most 1.5) [design]."""
+    speed_share: float = 0.95
+    """Of its limit beyond which a joint is driven no further [design]."""
+    position_margin: float = 0.02
+    """From the end of a joint's range [rad] [design]."""
+    plate_speed: float = 2.5
+    """Of plate and flange that a reference may drive them at [m/s]; FCI stops at 3 [design]."""
+    workspace_low: tuple[float, float, float] = (-0.45, -0.45, -0.25)
+    """Of the plate's centre over its home [m]: catching region, box and some more [design]."""
+    workspace_high: tuple[float, float, float] = (0.45, 0.45, 0.30)
+    table_height: float = 0.10
+    """The plate's corners, hand, wrist and forearm stay above [m] [design]."""
+    clearance: float = 0.02
+    """Between the plate and the robot's base to forearm [m] [design]."""
+    workspace_overshoot: float = 0.06
+    """How far the arm itself may pass the workspace that references keep [m]: soft gains overshoot by 4 to
+    5 cm; beyond, it is stopped [design]."""
+    keep_out_overshoot: float = 0.01
+    """The same towards table and robot: half of `clearance` [m] [design]."""
+    hold_age_s: float = 0.075
+    """Older than this, what a reference rests on counts no more [s]: six frames of 80 a second [design]."""
+    stop_age_s: float = 0.25
+    """Older than this, the arm stops [s] [design]."""
+
+    def __post_init__(self) -> None:
+        """Refuse limits that limit nothing."""
+        names = ("torque_rate", "speed_lead", "plate_speed", "hold_age_s", "stop_age_s")
+        check_positive(self, *names, "torque_share", "torque_rate_share", "speed_share")
+        for name in ("torque_share", "torque_rate_share", "speed_share"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} must lie in (0, 1], got {getattr(self, name)}")
+        for name in ("stiffness", "damping", "torque"):
+            values = getattr(self, name)
+            if not values or not np.isfinite(values).all() or min(values) <= 0:
+                raise ValueError(f"{name} needs a positive number for every joint, got {values}")
+        if not self.hold_age_s < self.stop_age_s:
+            raise ValueError(f"hold_age_s must be below stop_age_s, got {self.hold_age_s}, {self.stop_age_s}")
+        if not np.less(self.workspace_low, self.workspace_high).all():
+            found = f"{self.workspace_low}, {self.workspace_high}"
+            raise ValueError(f"workspace_low must lie below workspace_high, got {found}")
+        for name in ("position_margin", "clearance", "workspace_overshoot", "keep_out_overshoot"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
