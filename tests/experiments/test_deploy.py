@@ -66,12 +66,20 @@ def test_an_interrupted_deployment_goes_on_with_what_is_missing(tmp_path):
     """Nothing moves here: outcomes written, read back, and refused under other settings."""
     file, settings = tmp_path / "table.json", {"policy": "p", "seed": 1, "kind": "ramps"}
     one = Outcome("foam/R/1", True, True, "catching", "", ("a reflex",), {"stale": 2}, {}, 0.5, 900)
-    assert read_outcomes(file, settings) == []
-    totals = write_outcomes(file, settings, [one])
+    assert read_outcomes(file, settings, resume=True) == []
+    totals = write_outcomes(file, settings, 2, [one])
     assert (totals["caught"], totals["trials"], totals["reflexes"]) == (1, 1, 1)
-    assert read_outcomes(file, settings) == [one]
+    assert json.loads(file.read_text())["kind"] == "deployment"
+    assert read_outcomes(file, settings, resume=True) == [one]
     with pytest.raises(ValueError, match="choose another --json"):
-        read_outcomes(file, settings | {"kind": "throws"})
+        read_outcomes(file, settings | {"kind": "throws"}, resume=True)
+    with pytest.raises(ValueError, match="lacks 1 of its trials: go on with --resume"):
+        read_outcomes(file, settings, resume=False)
+    write_outcomes(file, settings, 1, [one])
+    assert read_outcomes(file, settings, resume=False) == []  # a whole one may be made again
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="holds no deployment"):
+        read_outcomes(file, settings, resume=True)
 
 
 @needs_franky

@@ -58,6 +58,13 @@ def test_an_impact_is_a_touch_that_changes_the_velocity():
     assert BOUNCE.landing_s() == pytest.approx(0.3)
     chatter = truth([1.0, 1.1] * 100, [False, True] * 100)
     assert chatter.impacts_s() == []
+    # Falls for 0.1 s, then rolls on at 1 m/s: softly, but 0.45 m/s from free fall 46 ms later.
+    falling = [-1.0 + 0.981 - 9.81e-3 * k for k in range(100)]
+    rolls = truth([*falling, *[falling[-1]] * 100], [False] * 100 + [True] * 100)
+    assert rolls.impacts_s() == [(pytest.approx(0.1), pytest.approx(0.108))]
+    # A ball that has hopped just before may not count its next touch as one.
+    hops = truth([*falling, *[falling[-1]] * 100], [False] * 80 + [True] * 2 + [False] * 18 + [True] * 100)
+    assert hops.impacts_s() == []
 
 
 def test_states_that_are_told_and_wrong_are_counted_but_not_about_impacts():

@@ -31,13 +31,13 @@ NOTHING = np.zeros(7)
 
 
 def filtered(
-    wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING, pull=None
+    wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING, torque=None
 ):
     """The filter's answer; by default the arm is where it was when it was told its last reference."""
     q, dq = np.array(q), NOTHING if dq is None else np.array(dq)
     last = q if last is None else np.array(last)
-    pull = K * (last - q) - D * dq if pull is None else np.array(pull)
-    now = Measured(q, dq, last, pull, dt_s, np.array(bias), age_s)
+    torque = K * (last - q) - D * dq + np.array(bias) if torque is None else np.array(torque)
+    now = Measured(q, dq, last, torque, dt_s, np.array(bias), age_s)
     return filter_reference(config, LIMITS, CLEARANCE, np.asarray(wished), now)
 
 

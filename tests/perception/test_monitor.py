@@ -174,6 +174,8 @@ def test_a_camera_that_repeats_a_picture_and_then_falls_silent_is_noticed():
         (state(replace(GOOD, span_s=0.03)), "too young"),
         (state(replace(GOOD, span_s=0.01, anchored=True), age_s=0.04), "too young"),
         (state(Health(lying=True, span_s=0.01), phase="plate"), "too young"),  # by one camera
+        (state(replace(GOOD, foreseen_s=0.05)), "unseen bounce"),
+        (state(replace(GOOD, rms_px=0.35)), "pushed"),  # hops down a ramp
         (state(age_s=-0.02), "stamp ahead"),
     ],
 )
@@ -187,6 +189,7 @@ def test_a_state_that_should_not_be_acted_on_is_held_with_its_name(of, cause):
     [
         state(replace(GOOD, rms_px=0.3, radii_m=(0.0285, 0.031))),
         state(replace(GOOD, surprise=2)),
+        state(replace(GOOD, foreseen_s=0.04)),
         state(replace(GOOD, span_s=0.01, anchored=True)),  # after a bounce off the plate
         state(replace(GOOD, lying=True, doubt=0.4), phase="plate"),  # the plate pushes it
         state(replace(GOOD, lying=None), phase="plate"),  # nobody said where the plate is

@@ -127,6 +127,9 @@ def test_a_known_plate_makes_a_bounce_known_sooner_and_foresees_it():
             if at < 0.15 and plate is not None and tracker.phase == "flight":
                 after = tracker.state(0.151).velocity_in_base  # restitution 0.5 assumed, 0.4 true
                 assert after == pytest.approx([*truth[:2], -0.5 * truth[2] - G * 0.001], abs=0.15)
+                # It tells how long nobody has seen what it foresees: since 0.15 s.
+                assert tracker.state(0.2).health.foreseen_s == pytest.approx(0.05, abs=0.003)
+                assert tracker.state(0.14).health.foreseen_s == 0
             if tracker.bounces:  # two frames and the impact's place make the velocity good to a few percent
                 now = bouncing(at + 1e-5) - bouncing(at - 1e-5)
                 assert tracker.state(at).velocity_in_base == pytest.approx(now / 2e-5, abs=0.3)

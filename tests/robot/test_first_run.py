@@ -4,12 +4,14 @@ import math
 import os
 from dataclasses import replace
 
+import mujoco
 import numpy as np
 import pytest
 from arms_without_robots import HOME, LIMITS, TASK, SoftArm
 from fci import AWAY, FRICTIONLESS
 
 from dris.catching.law import LawConfig
+from dris.catching.robot_model import robot_model
 from dris.lab.fci.plant import Plant
 from dris.lab.objects import BALLS
 from dris.lab.twin import Twin
@@ -19,7 +21,7 @@ from dris.robot.clearance import Clearance
 from dris.robot.live import NoEyes
 from dris.robot.log import Log
 from dris.robot.payload import compare, near, payload_of
-from dris.robot.safety import outside
+from dris.robot.safety import filter_reference, outside
 from dris.robot.safety_config import SafetyConfig
 from dris.robot.session import Session
 
@@ -103,10 +105,11 @@ def homed(arm, **changes):
 
 
 class HeavyArm(SoftArm):
-    """The twin's arm, with masses and no friction, under tau = K (q~ - q) - D dq + C."""
+    """The twin's arm, with masses and no friction, under tau = K (q~ - q) - D dq + C, and what pushes it."""
 
     def __init__(self):
         super().__init__()
+        self.push_nm = np.zeros(7)
         twin = Twin(replace(FRICTIONLESS, home=TASK.home, mount=TASK.mount))
         twin.reset(BALLS["foam"], AWAY, 0)
         self._plant = Plant(twin)
@@ -114,7 +117,7 @@ class HeavyArm(SoftArm):
     def exchange(self, reference):
         plant = self._plant
         pull = np.array(TASK.stiffness) * (reference - plant.q) - np.array(TASK.damping) * plant.dq
-        plant.advance_with(pull + plant._bias - plant.gravity)
+        plant.advance_with(pull + plant._bias - plant.gravity + self.push_nm)
         self.q, self.dq, self.ticks = plant.q, plant.dq, self.ticks + 1
         return self.state()
 
@@ -134,9 +137,64 @@ def test_a_share_of_the_speed_is_kept_by_the_arm(share):
     assert session.safety.plate_speed == pytest.approx(2.5 * share)
 
 
+@pytest.mark.parametrize("stall_ms", [3, 10, 100])
+def test_a_session_that_stalls_does_not_push_the_arm_on(stall_ms):
+    """The arm goes on under its last reference; the next one asks for 5 ms of torque rate more, 4.75 Nm."""
+    arm = HeavyArm()
+    session = homed(arm)
+    session.follow(_There(0.6 * np.eye(7)[0]))
+    worst = 0.0
+    for _ in range(6):
+        for _ in range(40):
+            session.tick()
+        for _ in range(stall_ms):
+            arm.exchange(session._sent)
+        before = session._sent.copy()
+        session.tick()
+        worst = max(worst, np.abs(np.array(TASK.stiffness) * (session._sent - before)).max())
+    assert session.state in ("following", "homed") and 0.3 < worst < 4.75 + 0.2
+
+
+def test_the_law_forgets_torques_that_a_wall_of_the_workspace_took():
+    """Held at the wall for half a second, the reference comes back within a few ticks of another wish."""
+    small = replace(SAFETY, workspace_low=(-0.1,) * 3, workspace_high=(0.1,) * 3)
+    arm = HeavyArm()
+    session = homed(arm, safety=small)
+    session.follow(_There(0.6 * np.eye(7)[0]))
+    for _ in range(700):
+        session.tick()
+    assert session.fired == ("workspace",) and abs(arm.dq[0]) < 0.1
+    at_wall = session._sent[0]
+    session._path = _There(np.zeros(7))
+    for _ in range(4):
+        session.tick()
+    assert session._sent[0] < at_wall - 1e-4
+
+
+def test_the_filter_is_told_of_gravity_and_coriolis_torques(monkeypatch):
+    """By MuJoCo's own sum of both, at joints that move."""
+    told = []
+    keep = lambda *a: told.append(a[-1]) or filter_reference(*a)  # noqa: E731
+    monkeypatch.setattr("dris.robot.session.filter_reference", keep)
+    arm = HeavyArm()
+    session = homed(arm)
+    session.follow(_There(0.4 * np.ones(7)))
+    for _ in range(150):
+        session.tick()
+    model = robot_model(TASK.mount)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = told[-1].q, told[-1].dq
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(told[-1].bias, data.qfrc_bias, atol=1e-9)
+    coriolis = data.qfrc_bias.copy()
+    data.qvel[:] = 0.0
+    mujoco.mj_forward(model, data)
+    assert np.abs(coriolis - data.qfrc_bias).max() > 0.1  # there is some
+
+
 def test_the_filter_keeps_the_share_without_the_law():
     """The joints' limits are slowed where the filter looks, too: a reference leads by 1.6 D / K of less."""
-    arm = SoftArm()
+    arm = HeavyArm()
     session = homed(arm, speed_share=0.25)
     assert session.limits.speed == pytest.approx(0.25 * np.array(LIMITS.speed))
     session._shaper.reference = lambda q, dq, wished, tick_s: wished
@@ -154,20 +212,14 @@ def test_shares_that_are_none_are_refused():
             Session(SoftArm(), NoEyes(), lambda s, c: np.zeros(5), TASK, LAW, lambda: 0.0, speed_share=share)
 
 
-class Overshooting(SoftArm):
-    """Goes twice as far as it is told: a soft arm that was pushed, or is heavier than is known."""
-
-    def exchange(self, reference):
-        return super().exchange(HOME + 2.0 * (np.asarray(reference) - HOME))
-
-
 def test_an_arm_that_overshoots_its_workspace_is_stopped_by_name():
     """References stay inside; the arm does not."""
     small = replace(SAFETY, workspace_low=(-0.1, -0.1, -0.1), workspace_high=(0.1, 0.1, 0.1))
     clearance = Clearance(HOME, TASK.mount)
-    arm = Overshooting()
+    arm = HeavyArm()
     session = homed(arm, safety=small)
     session.follow(_There(0.5 * np.eye(7)[0]))
+    arm.push_nm = 60.0 * np.eye(7)[0]  # half a radian against 120 Nm/rad
     while session.state == "following":
         assert not any(found.any() for found in outside(small, clearance, session._sent).values())
         session.tick()
@@ -187,9 +239,10 @@ def test_an_arm_that_overshoots_its_workspace_is_stopped_by_name():
 
 def test_an_arm_that_comes_too_near_to_the_table_is_stopped():
     high = replace(SAFETY, table_height=Clearance(HOME, TASK.mount).plate(HOME)[2] - 0.1)
-    arm = Overshooting()
+    arm = HeavyArm()
     session = homed(arm, safety=high)
     session.follow(_There(0.5 * np.eye(7)[1]))
+    arm.push_nm = 40.0 * np.eye(7)[1]
     while session.state == "following":
         session.tick()
     assert session.state == "stopped" and session.reason.startswith("keep-out: the arm itself is 0.01")

@@ -89,21 +89,33 @@ def test_how_much_is_cut_by_hand():
 def test_a_reference_may_go_with_a_moving_arm():
     """Joint 1 at 2 rad/s: the same torque needs 2 mrad a tick, and 0.95 Nm more 0.95 / 120 rad besides."""
     joint = np.eye(7)[0]
-    pull = 120 * (0.3 - 0.0) - 15 * 2.0  # 6 Nm, asked for where the arm was a tick ago
+    torque = (120 * (0.3 - 0.0) - 15 * 2.0) * joint  # 6 Nm, asked for where the arm was a tick ago
     wished, last, q = HOME + 0.302 * joint, HOME + 0.3 * joint, HOME + 0.002 * joint
-    found = filtered(wished, q=q, dq=2.0 * joint, last=last, pull=pull * joint)
+    found = filtered(wished, q=q, dq=2.0 * joint, last=last, torque=torque)
     assert found.clauses == () and (found.reference == wished).all()
-    more = filtered(wished + 0.1 * joint, q=q, dq=2.0 * joint, last=last, pull=pull * joint)
+    more = filtered(wished + 0.1 * joint, q=q, dq=2.0 * joint, last=last, torque=torque)
     assert more.clauses == ("torque rate",)
     assert more.reference[0] - HOME[0] == pytest.approx(0.302 + 0.95 / 120)
+    # Coriolis torques that grow by 0.5 Nm leave 0.45 of them.
+    bent = {"q": q, "dq": 2.0 * joint, "last": last, "torque": torque, "bias": 0.5 * joint}
+    assert filtered(wished + 0.1 * joint, **bent).reference[0] - HOME[0] == pytest.approx(0.302 + 0.45 / 120)
 
 
 def test_a_reference_does_not_jump_with_an_arm_that_is_said_to():
-    """Joints that jump by 0.2 rad: the reference moves by 2.62 mrad, 0.95 Nm and 30 rad/s2 of a tick."""
+    """Joints that jump by 0.5 rad: the reference moves by 2.62 mrad, 0.95 Nm and 150 rad/s2 of a tick."""
     joint = np.eye(7)[0]
-    found = filtered(HOME + 0.2 * joint, q=HOME + 0.2 * joint, last=HOME, pull=NOTHING)
-    assert found.clauses == ("jump",)
-    assert found.reference[0] - HOME[0] == pytest.approx(1e-3 * (2.62 + (950 + 15 * 30) / 120))
+    for dt_s, ticks in ((0.001, 1), (1.0, 5)):  # of a loop that slept, no more than 5 ms count
+        found = filtered(HOME + 0.5 * joint, q=HOME + 0.5 * joint, last=HOME, torque=NOTHING, dt_s=dt_s)
+        assert found.clauses == ("jump",) and found.beyond == ("torque rate",)
+        most = ticks * 1e-3 * (2.62 + (950 + 15 * 150) / 120)
+        assert found.reference[0] - HOME[0] == pytest.approx(most)
+
+
+def test_an_arm_at_the_end_of_a_joint_comes_in_at_the_torque_rate():
+    """2 mrad from the end, where 20 are asked for: 0.95 Nm a tick, not 18 mrad at once."""
+    q = np.where(np.arange(7) == 0, HIGH - 0.002, HOME)
+    found = filtered(q, q=q)
+    assert found.clauses == ("position",) and q[0] - found.reference[0] == pytest.approx(0.95 / 120)
 
 
 def test_old_sights_hold_and_then_stop():
@@ -127,7 +139,7 @@ def test_an_arm_that_tells_nonsense_is_stopped(bad):
     assert filtered(HOME, q=np.where(np.arange(7) == 2, bad, HOME), last=HOME).verdict == "stop"
     assert filtered(HOME, dq=np.full(7, bad)).verdict == "stop"
     assert filtered(HOME, bias=np.full(7, bad)).verdict == "stop"
-    assert filtered(HOME, pull=np.full(7, bad)).verdict == "stop"
+    assert filtered(HOME, torque=np.full(7, bad)).verdict == "stop"
     assert filtered(HOME, dt_s=bad if bad != math.inf else 0.0).verdict == "stop"
     assert filtered(HOME[:6]).verdict == "hold"
 
@@ -255,6 +267,8 @@ def test_repeating_it_changes_nothing():
         ({"hold_age_s": 0.3}, "hold_age_s must be below stop_age_s"),
         ({"workspace_low": (0.5, 0, 0)}, "workspace_low must lie below"),
         ({"clearance": -0.1}, "must not be negative"),
+        ({"acceleration": -1.0}, "acceleration must be positive"),
+        ({"acceleration": math.inf}, "acceleration must be positive"),
     ],
 )
 def test_limits_that_limit_nothing_are_refused(change, words):

@@ -102,6 +102,10 @@ class TorqueLaw:
         self.governed = bool((governed != wished).any())
         return governed
 
+    def remember(self, servo: np.ndarray) -> None:
+        """Torques without bias [M] that were really asked for, where others had a say."""
+        self._servo = servo.copy()
+
     def _to_come(self, gain: Gain) -> np.ndarray:
         """What joint speeds [M] still gain while the law's torques are taken back."""
         rate = (self.config.governor or 1.0) * FCI_TORQUE_RATE

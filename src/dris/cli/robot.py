@@ -129,11 +129,10 @@ def deploy(
             from dris.experiments.real_arm import on_robot
 
             return on_robot(runtime, robot, move, share, rig, gains, logs)
-        settings = {
-            "policy": runtime.contract.policy,
-            "weights": runtime.contract.files["model.safetensors"],
-            **{"kind": kind, "seed": seed, "sight": sight, "speed_share": share, "tick_s": tick_s},
-        }
+        from dris.experiments.deployment import settings_of
+
+        values = {"kind": kind, "seed": seed, "sight": sight, "speed_share": share, "tick_s": tick_s}
+        settings = settings_of(runtime.contract, **values)
         return _in_twin(runtime, address, trials, settings, logs, json_file, resume)
 
 
@@ -293,7 +292,7 @@ def _in_twin(
     from dris.robot.preflight import passed, preflight
     from dris.robot.terminal import LiveView
 
-    outcomes = read_outcomes(json_file, settings) if resume and json_file is not None else []
+    outcomes = [] if json_file is None else read_outcomes(json_file, settings, resume)
     done, began, view = [one.name for one in outcomes], time.monotonic(), LiveView()
     perfect = settings["sight"] == "perfect"
     with TwinRig(runtime, address, settings["speed_share"], settings["tick_s"]) as rig:
@@ -303,14 +302,14 @@ def _in_twin(
         for outcome in todo:
             view.clear()
             outcomes.append(outcome)
-            write_outcomes(json_file, settings, outcomes)
+            write_outcomes(json_file, settings, trials, outcomes)
             became = "caught" if outcome.caught else f"lost ({outcome.reason or outcome.state})"
             cut = ", ".join(f"{clause} {ticks}" for clause, ticks in outcome.clauses.items())
             fastest = f"fastest joint {outcome.speed_share:.2f} of its limit"
             each_s = (time.monotonic() - began) / (len(outcomes) - len(done))
             left = f"{each_s * (trials - len(outcomes)) / 60:.0f} min left"
             print(f"{outcome.name:<36} {became}; {fastest}; filter: {cut or 'nothing'}; {left}", flush=True)
-    told = write_outcomes(json_file, settings, outcomes)
+    told = write_outcomes(json_file, settings, trials, outcomes)
     print(
         f"{told['policy']}: {told['caught']} of {told['trials']} caught, {told['reflexes']} reflexes, "
         f"{told['faults']} faults"

@@ -217,6 +217,8 @@ def run_trials(
         try:
             yield _one(rig, session, what, launch, number, name, perfect_sight, stopped, show)
         except ArmError as error:
+            if not rig.arm.process.is_alive():
+                raise  # no later trial would fare better
             yield Outcome(name, False, False, "fault", str(error), (), {}, {}, rig.twin.speed_share, 0)
         finally:
             rig.gate.release()  # an arm that stops needs time to pass
@@ -276,8 +278,9 @@ def _one(
     if session.state not in ("stopped", "fault"):
         session.go_home()
         until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
+        eyes = None
         while session.state == "returning" and rig.twin.time_s < until:
-            rig.gate.tick(session.tick, rig.moves)
+            rig.gate.tick(work, rig.moves)
     cut, beyond = dict(session.clauses), dict(session.beyond)
     return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks)
 

@@ -5,13 +5,19 @@ The file is replaced whole after every trial, so that an interrupted deployment 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dris import __version__
 from dris.core.files import read_json, write_json
 from dris.core.schema import header
+from dris.robot.contract import WEIGHTS, Contract
+
+KIND = "deployment"
 
 
 @dataclass(frozen=True)
@@ -36,28 +42,58 @@ class Outcome:
     ticks: int
 
 
-def read_outcomes(file: Path, settings: dict[str, Any]) -> list[Outcome]:
+def settings_of(contract: Contract, **values: Any) -> dict[str, Any]:
+    """By what trials are told from others: the policy with all that it relies on, and how they were run."""
+    relies_on = json.dumps([contract.task_config, contract.belief], sort_keys=True)
+    return {
+        "policy": contract.policy,
+        "weights": contract.files[WEIGHTS],
+        "relies_on": hashlib.sha256(relies_on.encode()).hexdigest()[:16],
+        "dris": __version__,
+        **values,
+    }
+
+
+def read_outcomes(file: Path, settings: dict[str, Any], resume: bool) -> list[Outcome]:
     """What an interrupted deployment has left behind; nothing if there is no file yet.
 
     Raises:
-        ValueError: It was made with other settings, or is no such file.
+        ValueError: It is no such file, was made with other settings, or nobody said that it goes on.
     """
     if not file.exists():
         return []
     found = read_json(file)
-    others = {name: found.get(name) for name, value in settings.items() if found.get(name) != value}
-    if others or "rows" not in found:
+    if not resume:
+        left = found.get("asked", 0) - found.get("trials", 0)
+        if left > 0:
+            raise ValueError(
+                f"{file} lacks {left} of its trials: go on with --resume, or choose another --json"
+            )
+        return []
+    if found.get("kind") != KIND or not isinstance(found.get("settings"), dict):
+        raise ValueError(f"{file} holds no deployment: choose another --json")
+    others = {name: found["settings"].get(name) for name in settings}
+    if others := {name: value for name, value in others.items() if value != settings[name]}:
         asked = {name: settings[name] for name in others}
         raise ValueError(f"{file} holds trials of {others}, not of {asked}: choose another --json")
     rows = [row | {"reflexes": tuple(row["reflexes"])} for row in found["rows"]]
     return [Outcome(**row) for row in rows]
 
 
-def write_outcomes(file: Path | None, settings: dict[str, Any], outcomes: list[Outcome]) -> dict[str, Any]:
-    """What became of all so far, in a file if there is to be one; the totals of it."""
+def write_outcomes(
+    file: Path | None, settings: dict[str, Any], asked: int, outcomes: list[Outcome]
+) -> dict[str, Any]:
+    """What became of all so far, in a file if there is to be one; the totals of it.
+
+    Args:
+        file: Replaced whole.
+        settings: By which these trials are told from others.
+        asked: How many trials there will be.
+        outcomes: So far.
+    """
     totals = summary(settings["policy"], outcomes)
     rows = [asdict(one) for one in outcomes]
-    write_json(file, {**header("deployment"), **settings, **totals, "rows": rows})
+    write_json(file, {**header(KIND), "settings": settings, "asked": asked, **totals, "rows": rows})
     return totals
 
 

@@ -30,6 +30,8 @@ class Health:
     """Sights that lie elsewhere than predicted, since the last one that did not."""
     span_s: float = 0.0
     """How long the present motion has been seen."""
+    foreseen_s: float = 0.0
+    """How long before the state an impact on the plate is taken to have been that no camera has seen yet."""
     anchored: bool = False
     """Whether it began where the motion before it met the plate, so that less of it must be seen."""
     lying: bool | None = None

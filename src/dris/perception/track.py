@@ -7,6 +7,7 @@ a detection is the middle of its exposure.
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -274,7 +275,7 @@ class BallTracker:
         if motion is None or time_s - motion.reference_s > self.config.lost_s:
             return None
         age = time_s - motion.reference_s
-        ball, velocity = self._carried(motion, time_s)
+        ball, velocity, impact_s = self._carried(motion, time_s)
         return BallState(
             time_s=time_s,
             ball_in_base=ball,
@@ -284,28 +285,30 @@ class BallTracker:
             phase=self.phase,
             sights=sum(s.time_s >= motion.reference_s - motion.span_s - 1e-9 for s in self._sights),
             valid=abs(age) <= self.config.valid_s,
-            health=self._health(motion),
+            health=self._health(motion, max(time_s - impact_s, 0.0)),
         )
 
-    def _carried(self, motion: Motion, time_s: float) -> tuple[Array, Array]:
-        """Where a motion has the ball and its velocity [3] at a time, beyond an impact if it meets one."""
+    def _carried(self, motion: Motion, time_s: float) -> tuple[Array, Array, float]:
+        """Place and velocity [3] of the ball at a time, and when it met the plate till then; inf: not."""
         if self.phase == "flight":
             if self.config.estimator == "line":
-                return along_line(motion, self._sights, self.config.sigma_px, time_s)
+                return *along_line(motion, self._sights, self.config.sigma_px, time_s), math.inf
             if self._plate is not None:
                 impact = impact_time(motion, self._plate, self.radius_m, motion.reference_s, time_s)
                 if impact is not None:
-                    return across_impact(motion, self._plate, impact, time_s, self.config.restitution)
-        return motion.at(time_s)
+                    beyond = across_impact(motion, self._plate, impact, time_s, self.config.restitution)
+                    return *beyond, impact
+        return *motion.at(time_s), math.inf
 
-    def _health(self, motion: Motion) -> Health:
-        """By what a state of this motion can be doubted."""
+    def _health(self, motion: Motion, foreseen_s: float) -> Health:
+        """By what a state of this motion can be doubted, so long after an impact that it only foresees."""
         return Health(
             rms_px=motion.rms_px,
             doubt=motion.doubt,
             radii_m=self._sizes(motion)[1],
             surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
             span_s=motion.span_s,
+            foreseen_s=foreseen_s,
             anchored=self._anchor is not None,
             lying=may_lie(motion, self._plate, self.radius_m) if self._plate else None,
         )

@@ -4,7 +4,7 @@
 
 The torque law tau = K (q~ - q) - D dq + C + g drives the arm to a reference q~; all that is limited here is
 that reference, every millisecond. Nothing is changed silently: `Filtered.clauses` names what was cut, and
-`Filtered.beyond` what could not be kept in this millisecond because the torque would have had to jump.
+`Filtered.beyond` what could not be kept in this millisecond because a later clause forbade it.
 
 Two kinds of limits. *Hard* ones hold for every output, whatever came in, if they held for the reference sent
 before: finite numbers, joint positions, how far a reference may jump, the workspace of the plate and its
@@ -48,8 +48,8 @@ class Measured:
     """[M] [rad/s]"""
     last: np.ndarray
     """Reference [M] that was sent last [rad]."""
-    pull: np.ndarray
-    """K (q~ - q) - D dq [M] that it asked for when it was sent [Nm]."""
+    torque: np.ndarray
+    """K (q~ - q) - D dq + C + g [M] that the law asked for with it then [Nm]."""
     dt_s: float
     """Since then [s]."""
     bias: np.ndarray
@@ -107,27 +107,39 @@ def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> di
     }
 
 
-def position_bounds(config: SafetyConfig, limits: JointLimits) -> Bounds:
-    """Where references may lie at all [M]."""
-    return Bounds(limits.low + config.position_margin, limits.high - config.position_margin)
+def position_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
+    """Where references may lie at all [..., M]; from outside they come in at the torque rate."""
+    step = _torque_step(config, now) / np.asarray(config.stiffness)
+    low, high = limits.low + config.position_margin, limits.high - config.position_margin
+    return Bounds(np.minimum(low, now.last + step), np.maximum(high, now.last - step))
+
+
+def _torque_step(config: SafetyConfig, now: Measured) -> float:
+    """How much the law may change its torque in this tick [Nm]."""
+    return config.torque_rate_share * config.torque_rate * min(now.dt_s, LONGEST_TICK_S)
+
+
+def asked_torque(
+    config: SafetyConfig, reference: np.ndarray, q: np.ndarray, dq: np.ndarray, bias: np.ndarray
+) -> np.ndarray:
+    """Torques [M] that the law asks for with a reference: K (q~ - q) - D dq + C + g [Nm]."""
+    return np.asarray(config.stiffness) * (reference - q) - np.asarray(config.damping) * dq + bias
 
 
 def rate_bounds(config: SafetyConfig, now: Measured) -> Bounds:
     """References [..., M] that change the law's torque by no more than a share of the torque rate."""
-    K, D = np.asarray(config.stiffness), np.asarray(config.damping)
-    most = config.torque_rate_share * config.torque_rate * min(now.dt_s, LONGEST_TICK_S)
-    same = now.q + (D * now.dq + now.pull) / K  # asks for what was asked for before
+    K, D, most = np.asarray(config.stiffness), np.asarray(config.damping), _torque_step(config, now)
+    same = now.q + (D * now.dq + now.torque - now.bias) / K  # asks for what was asked for before
     return Bounds(same - most / K, same + most / K)
 
 
 def jump_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
-    """References [..., M] no further from the last than the torque rate, speeds and accelerations allow.
+    """References [..., M] no further from the last than the torque rate, speeds and accelerations ask for.
 
     K dq~ = dS + K dq + D ddq for a tick: whatever the arm is said to measure, a reference goes no faster.
     """
     K, D, dt_s = np.asarray(config.stiffness), np.asarray(config.damping), min(now.dt_s, LONGEST_TICK_S)
-    changed = config.torque_rate_share * config.torque_rate * dt_s + D * config.acceleration * dt_s
-    most = changed / K + limits.speed * dt_s
+    most = (_torque_step(config, now) + D * config.acceleration * dt_s) / K + limits.speed * dt_s
     return Bounds(now.last - most, now.last + most)
 
 
@@ -149,7 +161,7 @@ def within_hard(
     config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
 ) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
     """References [..., M] in the joints' ranges that do not jump, and which clauses changed them [...]."""
-    bounds = {"position": position_bounds(config, limits), "jump": jump_bounds(config, limits, now)}
+    bounds = {"position": position_bounds(config, limits, now), "jump": jump_bounds(config, limits, now)}
     return _cut(wished, bounds)  # type: ignore[arg-type]
 
 
@@ -177,7 +189,7 @@ def filter_reference(
         now: The arm, and the reference that was sent last.
     """
     last = np.array(now.last, dtype=float)
-    if not (np.isfinite([now.q, now.dq, now.pull, now.bias]).all() and now.dt_s > 0):
+    if not (np.isfinite([now.q, now.dq, now.torque, now.bias]).all() and now.dt_s > 0):
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
@@ -196,6 +208,8 @@ def filter_reference(
     clauses = tuple(clause for clause, changed in {**fired, **rate, **hard, **near}.items() if changed)
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
+    if not clauses:  # inside all limits, and unchanged
+        return Filtered(reference, "go", ())
     beyond = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]
     if driven.fastest(reference) > config.plate_speed + 1e-9:
         beyond.append("plate speed")

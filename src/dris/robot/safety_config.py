@@ -27,8 +27,8 @@ last one stays. speed: the reference led by more than drives a joint at its spee
 near its limit and was to be driven on. torque: the law would have asked for too much. plate speed: the plate
 or the flange would have become too fast. torque rate: the law would have changed its torque too much since
 the last tick. position: too near to the end of a joint's range. jump: the reference would have moved further
-than a joint can. workspace, keep-out: the plate would have left its box, or come too near to table or
-robot."""
+in a tick than any joint goes. workspace, keep-out: the plate would have left its box, or come too near to
+table or robot."""
 TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """FCI's largest torques [Nm]."""
 
@@ -49,8 +49,9 @@ class SafetyConfig:
     """FCI's [Nm/s],"""
     torque_rate_share: float = 0.95
     """and the share of it that the law may use [design]."""
-    acceleration: float = 30.0
-    """That a joint is taken to reach at most; no reference jumps further than that [rad/s2] [design]."""
+    acceleration: float = 150.0
+    """Of a joint whose reference may go with it [rad/s2]: a reference that moves further in a tick jumps. The
+    twin's wrist reaches 135 when wishes jump 20 times a second [design]."""
     speed_lead: float = 1.6
     """A reference may lead by this over what drives a joint at its limit: an arm under 20 Hz control catches
     up within a step (`CatchingConfig.reference_lead` is at most 1.5) [design]."""
@@ -79,7 +80,7 @@ class SafetyConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing."""
-        names = ("torque_rate", "speed_lead", "plate_speed", "hold_age_s", "stop_age_s")
+        names = ("torque_rate", "acceleration", "speed_lead", "plate_speed", "hold_age_s", "stop_age_s")
         check_positive(self, *names, "torque_share", "torque_rate_share", "speed_share")
         for name in ("torque_share", "torque_rate_share", "speed_share"):
             if getattr(self, name) > 1:

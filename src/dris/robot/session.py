@@ -32,7 +32,7 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
 from dris.robot.paths import Path, WayHome
-from dris.robot.safety import LONGEST_TICK_S, Measured, filter_reference
+from dris.robot.safety import LONGEST_TICK_S, Measured, asked_torque, filter_reference
 from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
@@ -48,7 +48,8 @@ LONGEST_HOLD_S = 1.0
 """With nothing seen for longer, the catch is given up and the arm returns [s] [design]."""
 FROZEN_S = 0.1
 """An arm that tells the same time for so long is not heard any more [s]."""
-MOST_RECOVERIES = 3
+LATE_S, MOST_RECOVERIES = 0.0015, 3
+"""After a tick that was longer [s], the torque is taken from where the arm has come to."""
 
 
 class _Wish:
@@ -151,10 +152,10 @@ class Session:
         if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
             raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
         self.arm.begin(q)
-        self._sent, self._pull, self.measured, self._alive_s = q.copy(), np.zeros_like(q), None, self.clock()
+        self._sent, self._torque = q.copy(), self.kinematics.bias(q, np.zeros_like(q))
+        self.measured, self._alive_s, self._last_s = None, self.clock(), self.clock()
         self._shaper = Shaper(self._law, self.kinematics, self.limits, np.array(TAU_MAX))
         self._boundary = Boundary(self.safety, self._clearance, q)
-        self._last_s = self.clock()
         self._plan_home("homing", q)
 
     def arm_now(self) -> None:
@@ -263,17 +264,20 @@ class Session:
         dt_s = now_s - self._last_s
         if dt_s <= 0:  # the same millisecond of the robot again
             return
-        tick_s = min(dt_s, LONGEST_TICK_S)
-        shaped = self._shaper.reference(measured.q, measured.dq, wished, tick_s)
+        q, dq, bias = measured.q, measured.dq, self.kinematics.bias(measured.q, measured.dq)
+        if dt_s > LATE_S:  # the arm has moved on under its last reference
+            self._torque = asked_torque(self.safety, self._sent, q, dq, bias)
+            self._shaper.correct(q, dq, self._torque)
+        shaped = self._shaper.reference(q, dq, wished, min(dt_s, LONGEST_TICK_S))
         age_s = self._age(now_s)
-        bias = self.kinematics.bias(measured.q, measured.dq)
-        now = Measured(measured.q, measured.dq, self._sent, self._pull, dt_s, bias, age_s)
+        now = Measured(q, dq, self._sent, self._torque, dt_s, bias, age_s)
         safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
+        self._torque = asked_torque(self.safety, safe.reference, q, dq, bias)
+        if safe.clauses:
+            self._shaper.correct(q, dq, self._torque)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
-        K, D = np.asarray(self.safety.stiffness), np.asarray(self.safety.damping)
-        self._pull = K * (safe.reference - measured.q) - D * measured.dq
         seen = self._seen
         decision = self.loop.decisions[-1] if self.loop is not None and self.loop.decisions else None
         acted = decision is not None and decision.time_s == now_s

@@ -38,3 +38,11 @@ class Shaper:
         torque = self._law.torque(q, dq, wished, bias, self._last + gravity, gain, tick_s)
         self._last = torque - gravity
         return q + (torque - bias + D * dq) / K
+
+    def correct(self, q: np.ndarray, dq: np.ndarray, asked: np.ndarray) -> None:
+        """Take note of torques S + C + g [M] that the arm's controller computes at joints q, dq instead.
+
+        For when a filter has changed the reference, or it has stood for longer than a tick.
+        """
+        self._law.remember(asked - self._kinematics.bias(q, dq))
+        self._last = asked - self._kinematics.bias(q, np.zeros_like(q))

@@ -18,6 +18,7 @@ from dris.perception.camera import Rig
 from dris.perception.detect import Detection
 from dris.perception.eyes import Eyes
 from dris.perception.monitor import MonitorConfig
+from dris.perception.motion import GRAVITY_IN_BASE
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
 
@@ -30,6 +31,9 @@ AFTER_S, BEFORE_S = 0.045, 0.01
 little early."""
 IMPACT_SPEED = 0.3
 """A touch that changes the velocity by more within `TOUCH_S` is an impact [m/s]: balls on a ramp chatter."""
+SOFT_TICKS = 45
+"""So is one, after as long a free flight, that makes as much of a difference to free fall within so many
+milliseconds: a ball that comes to roll on something. Eyes have `AFTER_S` to notice that, too."""
 TOUCH_S = 0.008
 """An impact ends when the ball has left what it met, or after so long: on the twin's pad after 5 to 7 ms."""
 
@@ -55,17 +59,28 @@ class Truth:
         self.touched.append(twin.touched)
 
     def impacts_s(self) -> list[tuple[float, float]]:
-        """From when to when the ball met something hard enough."""
+        """From when to when the ball met something hard enough: at once, or softly after a free flight."""
         found, ticks, last = [], round(TOUCH_S / 1e-3), len(self.states) - 1
+        free = 0
         for k in range(1, last + 1):
             if self.touched[k] and not self.touched[k - 1]:
-                before, after = self.states[k - 1], self.states[min(k + ticks, last)]
-                if np.linalg.norm(after.thing_velocity - before.thing_velocity) > IMPACT_SPEED:
-                    left = (n for n in range(k, min(k + ticks, last)) if not self.touched[n])
-                    found.append(
-                        (self.states[k].time_s, self.states[next(left, min(k + ticks, last))].time_s)
-                    )
+                end = min(k + ticks, last)
+                hard = np.linalg.norm(self._change(k, end)) > IMPACT_SPEED
+                soft = free >= SOFT_TICKS and np.linalg.norm(self._pushed(k)) > IMPACT_SPEED
+                if hard or soft:
+                    left = next((n for n in range(k, end) if not self.touched[n]), end)
+                    found.append((self.states[k].time_s, self.states[left].time_s))
+            free = 0 if self.touched[k] else free + 1
         return found
+
+    def _change(self, start: int, end: int) -> np.ndarray:
+        """Of the velocity [3] from before one millisecond to another [m/s]."""
+        return self.states[end].thing_velocity - self.states[start - 1].thing_velocity
+
+    def _pushed(self, start: int) -> np.ndarray:
+        """How another velocity [3] it has `SOFT_TICKS` later than if it had gone on falling [m/s]."""
+        end = min(start + SOFT_TICKS, len(self.states) - 1)
+        return self._change(start, end) - GRAVITY_IN_BASE * (end - start + 1) * 1e-3
 
     def landing_s(self) -> float:
         """When the ball first met something after its longest time in the air: the plate."""
