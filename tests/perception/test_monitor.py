@@ -35,8 +35,9 @@ def feed(monitor, frames, travel_s=0.01, period_s=0.0125, start=0, cameras=(0, 1
     return stamp_s + travel_s
 
 
-def state(health=GOOD, age_s=0.01, phase="flight", valid=True):
-    return BallState(0.0, NEAR_PLATE, np.zeros(3), np.eye(6), age_s, phase, 16, valid, health)
+def state(health=GOOD, age_s=0.01, phase="flight", valid=True, spread_m=(0.002, 0.002, 0.002)):
+    covariance = np.diag(np.square((*spread_m, 0.03, 0.03, 0.03)))
+    return BallState(0.0, NEAR_PLATE, np.zeros(3), covariance, age_s, phase, 16, valid, health)
 
 
 def verdict(monitor, now_s, of=None):
@@ -175,6 +176,7 @@ def test_a_camera_that_repeats_a_picture_and_then_falls_silent_is_noticed():
         (state(replace(GOOD, span_s=0.01, anchored=True), age_s=0.04), "too young"),
         (state(Health(lying=True, span_s=0.01), phase="plate"), "too young"),  # by one camera
         (state(replace(GOOD, foreseen_s=0.05)), "unseen bounce"),
+        (state(spread_m=(0.001, 0.016, 0.002)), "uncertain"),  # along one camera's ray
         (state(replace(GOOD, rms_px=0.35)), "pushed"),  # hops down a ramp
         (state(age_s=-0.02), "stamp ahead"),
     ],

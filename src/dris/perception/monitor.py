@@ -30,7 +30,7 @@ Level = Literal["fine", "hold", "stop"]
 Cause = Literal[
     "stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera", "plate elsewhere",
     "cameras disagree", "size", "second ball", "pushed", "too young", "surprise",
-    "unseen bounce", "late frame", "none",
+    "unseen bounce", "uncertain", "late frame", "none",
 ]  # fmt: skip
 """stamp ahead: of a time that has not come. stamps out of order: repeat, jump or are exchanged. clocks
 apart: one camera's frames seem to travel longer than the other's. frozen camera: repeats a picture. silent
@@ -38,8 +38,8 @@ camera: gives none. plate elsewhere: a camera does not see the robot's plate whe
 cameras disagree: rays of the two miss each other. size: the ball looks larger or smaller than it is. second
 ball: something else in view looks like one. pushed: the ball does not fall freely, and does not lie on the
 plate. too young: seen for too short a time. surprise: it is not where it should be. unseen bounce: it met the
-plate too long ago for nobody to have seen how it left. late frame: is counted, and refused if it is very
-late."""
+plate too long ago for nobody to have seen how it left. uncertain: one camera has missed it for too long to
+tell how far away it is. late frame: is counted, and refused if it is very late."""
 RIG: frozenset[Cause] = frozenset(
     {
         *("stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera"),
@@ -108,6 +108,9 @@ class MonitorConfig:
     foreseen_s: float = 0.045
     """A bounce that no camera has seen yet is foreseen for so long: a ball that leaves the plate 1 m/s faster
     than was assumed is 5 cm off then [design]."""
+    spread_m: float = 0.015
+    """Largest standard deviation of a place, along its worst direction: clean trials have 6 mm in 99 of 100,
+    and 13 at most."""
     other_looks: int = 2
     """A second ball must be seen in so many looks,"""
     other_s: float = 0.25
@@ -117,10 +120,10 @@ class MonitorConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
+        check_positive(self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "pushed_px", "doubt")
         check_positive(
-            self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "doubt", "other_s", "foreseen_s"
+            self, "young_s", "young_age_s", "alone_s", "foreseen_s", "spread_m", "other_s", "stop_s"
         )
-        check_positive(self, "young_s", "young_age_s", "alone_s", "stop_s")
         counts = ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks")
         for name in (*counts, "recent", "memory"):
             if getattr(self, name) < 1:
@@ -295,6 +298,9 @@ class Monitor:
             return "surprise", f"the last {health.surprise} sights are elsewhere"
         if health.foreseen_s > config.foreseen_s:
             return "unseen bounce", f"it met the plate {health.foreseen_s:.3f} s ago, and nobody saw it leave"
+        spread_m = math.sqrt(max(float(np.linalg.eigvalsh(state.covariance[:3, :3])[-1]), 0.0))
+        if not spread_m <= config.spread_m:
+            return "uncertain", f"its place is known within {1e3 * spread_m:.0f} mm"
         if not health.lying:
             if state.phase == "plate" and health.lying is False:
                 return "pushed", "the ball does not fall, and does not lie on the plate"
