@@ -143,20 +143,6 @@ def jump_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bou
     return Bounds(now.last - most, now.last + most)
 
 
-def within_soft(
-    config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
-) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
-    """References [..., M] that drive no joint too fast or too hard, and which clauses changed them [...].
-
-    Args:
-        config: Limits.
-        limits: Of the joints.
-        wished: [..., M], finite.
-        now: The arm; its arrays may have leading dimensions, too.
-    """
-    return _cut(wished, joint_bounds(config, limits, now))
-
-
 def within_hard(
     config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
 ) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
