@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
+from dris.catching.law import REACTION_S
 from dris.robot.clearance import Clearance
 from dris.robot.safety_config import Clause, SafetyConfig
 
@@ -34,6 +35,12 @@ LONGEST_TICK_S = 0.005
 """Of a loop that was slower, no more counts: the driver smooths what a tick asks for, not what ten do [s]."""
 CLOCK_SLACK_S = 0.002
 """A sight may be stamped so far ahead of the robot's clock: two ticks [s]."""
+SPEEDS: tuple[Clause, ...] = ("coupling", "speed")
+TORQUES: tuple[Clause, ...] = ("torque", "torque rate")
+TAKE_BACK_SHARE = 0.7
+"""Of the torque rate that is counted on to take back a torque: Coriolis torques of a fast arm need the rest."""
+LEAST_COUPLING = 0.05
+"""A joint's torque that moves another by less than this share of what that one's own does is left alone."""
 BISECTIONS = 14
 """Of a way that is shortened: to 1e-4 of it."""
 
@@ -54,6 +61,8 @@ class Measured:
     """Since then [s]."""
     bias: np.ndarray
     """C + g [M]: what controller and robot add to the law by themselves [Nm]."""
+    inertia: np.ndarray
+    """M(q) [M, M], rotors included [kg m2]."""
     age_s: float = 0.0
     """Of what the wish rests on [s]; 0 where it rests on nothing seen, as on the way home."""
 
@@ -92,19 +101,38 @@ def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> di
     """What the soft limits allow where the arm, or arms [..., M], are now: by clause, in their order."""
     q, dq = now.q, now.dq
     K, D, tau = (np.asarray(values) for values in (config.stiffness, config.damping, config.torque))
-    down, up = limits.speeds_at(q)
-    lead = config.speed_lead * D / K
-    # No net push towards a limit that is near: K e <= D dq.
-    most_up = np.where(dq > config.speed_share * up, np.maximum(D * dq / K, 0.0), np.inf)
-    most_down = np.where(-dq > config.speed_share * down, np.maximum(-D * dq / K, 0.0), np.inf)
+    inverse = np.linalg.inv(now.inertia)
+    speed = dq + speed_to_come(config, now, inverse)
+    down, up = (config.speed_share * most for most in limits.speeds_at(q + REACTION_S * speed))
+    rests = q + D * dq / K  # S = K e - D dq = 0
+    no_more = _drives_on(inverse, speed, down, up)
     pull = D * dq - now.bias
     return {
-        "speed": Bounds(q - lead * down, q + lead * up),
-        "too fast": Bounds(q - most_down, q + most_up),
+        "coupling": Bounds(np.where(no_more.low, rests, -np.inf), np.where(no_more.high, rests, np.inf)),
+        "speed": Bounds(rests - D * (down + speed) / K, rests + D * (up - speed) / K),
         "torque": Bounds(
             q + (pull - config.torque_share * tau) / K, q + (pull + config.torque_share * tau) / K
         ),
     }
+
+
+def _drives_on(inverse: np.ndarray, speed: np.ndarray, down: np.ndarray, up: np.ndarray) -> Bounds:
+    """Which joints may have no torque S [..., M] down or up, because it would drive one that is too fast.
+
+    Joints 1 and 3 of an FR3 have nearly the same axis: where one is slowed, it drives the other on.
+    """
+    own = np.diagonal(inverse, axis1=-2, axis2=-1)[..., None]
+    much = np.where(np.abs(inverse) > LEAST_COUPLING * own, inverse, 0.0)  # [j, k]: S of k moves j
+    too_fast = np.where(speed > up, 1.0, np.where(-speed > down, -1.0, 0.0))[..., None]
+    drives_on = too_fast * much
+    return Bounds((drives_on < 0).any(axis=-2), (drives_on > 0).any(axis=-2))
+
+
+def speed_to_come(config: SafetyConfig, now: Measured, inverse: np.ndarray) -> np.ndarray:
+    """What joint speeds [..., M] still gain while the law's torques S are taken back: M^-1 S |S| / (2 rate)."""
+    servo = now.torque - now.bias
+    impulse = servo * np.abs(servo) / (2 * TAKE_BACK_SHARE * config.torque_rate)
+    return (inverse @ impulse[..., None])[..., 0]
 
 
 def position_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
@@ -179,19 +207,18 @@ def filter_reference(
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
-    if not -CLOCK_SLACK_S <= now.age_s <= config.hold_age_s:
-        return Filtered(last, "hold", ("stale",))
-    if np.shape(wished) != np.shape(last) or not np.isfinite(wished).all():
-        return Filtered(last, "hold", ("not finite",))
+    verdict, held = _held(config, wished, now)
+    goal, walls = (last, {}) if held else _keep_clear(config, clearance, np.asarray(wished, dtype=float), last)
     bounds, driven = joint_bounds(config, limits, now), Driven(config, limits, clearance, now)
-    reference, fired = _cut(np.asarray(wished, dtype=float), bounds)
+    reference, fired = _cut(goal, {clause: bounds[clause] for clause in SPEEDS})
     slowed = _slow_plate(config, driven, reference)
     fired["plate speed"] = (slowed != reference).any(axis=-1)
     bounds["torque rate"] = rate_bounds(config, now)
-    reference, rate = _cut(slowed, {"torque rate": bounds["torque rate"]})
+    reference, torques = _cut(slowed, {clause: bounds[clause] for clause in TORQUES})
     reference, hard = within_hard(config, limits, reference, now)
     reference, near = _keep_clear(config, clearance, reference, last)
-    clauses = tuple(clause for clause, changed in {**fired, **rate, **hard, **near}.items() if changed)
+    near = {clause: near.get(clause, False) or walls.get(clause, False) for clause in {**walls, **near}}
+    clauses = held + tuple(clause for clause, changed in {**fired, **torques, **hard, **near}.items() if changed)
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
     if not clauses:  # inside all limits, and unchanged
@@ -199,7 +226,16 @@ def filter_reference(
     beyond = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]
     if driven.fastest(reference) > config.plate_speed + 1e-9:
         beyond.append("plate speed")
-    return Filtered(reference, "go", clauses, tuple(beyond))
+    return Filtered(reference, verdict, clauses, tuple(beyond))
+
+
+def _held(config: SafetyConfig, wished: np.ndarray, now: Measured) -> tuple[Verdict, tuple[Clause, ...]]:
+    """Whether the last reference counts in place of the wish, and why."""
+    if not -CLOCK_SLACK_S <= now.age_s <= config.hold_age_s:
+        return "hold", ("stale",)
+    if np.shape(wished) != np.shape(now.last) or not np.isfinite(wished).all():
+        return "hold", ("not finite",)
+    return "go", ()
 
 
 class Driven:

@@ -12,23 +12,23 @@ from dris.core.validation import check_positive
 Clause = Literal[
     "not finite",
     "stale",
+    "coupling",
     "speed",
-    "too fast",
-    "torque",
     "plate speed",
+    "torque",
     "torque rate",
     "position",
     "jump",
     "workspace",
     "keep-out",
 ]
-"""not finite: a number is none, the last reference stays. stale: what the reference rests on is too old; the
-last one stays. speed: the reference led by more than drives a joint at its speed limit. too fast: a joint is
-near its limit and was to be driven on. torque: the law would have asked for too much. plate speed: the plate
-or the flange would have become too fast. torque rate: the law would have changed its torque too much since
-the last tick. position: too near to the end of a joint's range. jump: the reference would have moved further
-in a tick than any joint goes. workspace, keep-out: the plate would have left its box, or come too near to
-table or robot."""
+"""not finite: a number is none, the last reference counts. stale: what the reference rests on is too old; the
+last one counts. coupling: a joint would have driven another that is too fast. speed: a joint would have
+become too fast, or not have slowed down, by the time its torque is taken back. plate speed: the plate or the
+flange would have become too fast. torque: the law would have asked for too much. torque rate: the law would
+have changed its torque too much since the last tick. position: too near to the end of a joint's range. jump:
+the reference would have moved further in a tick than any joint goes. workspace, keep-out: the plate would
+have left its box, or come too near to table or robot."""
 TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """FCI's largest torques [Nm]."""
 
@@ -52,11 +52,9 @@ class SafetyConfig:
     acceleration: float = 150.0
     """Of a joint whose reference may go with it [rad/s2]: a reference that moves further in a tick jumps. The
     twin's wrist reaches 135 when wishes jump 20 times a second [design]."""
-    speed_lead: float = 1.6
-    """A reference may lead by this over what drives a joint at its limit: an arm under 20 Hz control catches
-    up within a step (`CatchingConfig.reference_lead` is at most 1.5) [design]."""
-    speed_share: float = 0.95
-    """Of its limit beyond which a joint is driven no further [design]."""
+    speed_share: float = 0.9
+    """Of its limit that a joint is driven at, once its torques have been taken back: where wishes jump and
+    joints drive each other, some pass it by a tenth [design]."""
     position_margin: float = 0.02
     """From the end of a joint's range [rad] [design]."""
     plate_speed: float = 2.5
@@ -80,7 +78,7 @@ class SafetyConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing."""
-        names = ("torque_rate", "acceleration", "speed_lead", "plate_speed", "hold_age_s", "stop_age_s")
+        names = ("torque_rate", "acceleration", "plate_speed", "hold_age_s", "stop_age_s")
         check_positive(self, *names, "torque_share", "torque_rate_share", "speed_share")
         for name in ("torque_share", "torque_rate_share", "speed_share"):
             if getattr(self, name) > 1:

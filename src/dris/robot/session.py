@@ -270,7 +270,8 @@ class Session:
             self._shaper.correct(q, dq, self._torque)
         shaped = self._shaper.reference(q, dq, wished, min(dt_s, LONGEST_TICK_S))
         age_s = self._age(now_s)
-        now = Measured(q, dq, self._sent, self._torque, dt_s, bias, age_s)
+        inertia = self.kinematics.mass_matrix(q)
+        now = Measured(q, dq, self._sent, self._torque, dt_s, bias, inertia, age_s)
         safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
         self._torque = asked_torque(self.safety, safe.reference, q, dq, bias)
         if safe.clauses:
