@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dris.catching.ball_belief import BallBelief, BallBeliefConfig, PlatePast
+from dris.catching.plate_past import quaternion_of
 from dris.perception.camera import laboratory_rig
 from dris.perception.triangulate import sight_through
 
@@ -181,3 +182,12 @@ def test_what_makes_no_sense_is_refused_and_the_belief_unharmed():
 def test_it_needs_no_torch():
     code = "import sys, dris.catching.ball_belief, dris.catching.loop; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_quaternions_are_scipy_s_to_the_last_bit():
+    turns = Rotation.random(500, random_state=1).as_matrix()
+    turns = np.concatenate(
+        (turns, Rotation.from_euler("xyz", np.pi * np.eye(3)).as_matrix(), np.eye(3)[None])
+    )
+    found = np.array([quaternion_of(turn) for turn in turns])
+    np.testing.assert_array_equal(found, Rotation.from_matrix(turns).as_quat())

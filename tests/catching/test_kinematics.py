@@ -41,3 +41,22 @@ def test_bias_moves_the_arm_on_without_acceleration():
         data.qfrc_applied[:] = kinematics.bias(q, dq)
         mujoco.mj_forward(model, data)
         np.testing.assert_allclose(data.qacc, 0.0, atol=1e-8)
+
+
+def test_one_look_at_the_arm_tells_gravity_bias_and_inertia():
+    """MuJoCo's own dynamics of the same arm, and the single questions to the last bit."""
+    kinematics, model = Kinematics(TASK.home, TASK.mount), robot_model(TASK.mount)
+    data, draw = mujoco.MjData(model), np.random.default_rng(0)
+    for q in draw.uniform(kinematics.low, kinematics.high, (20, 7)):
+        dq = draw.uniform(-1, 1, 7)
+        found = kinematics.dynamics(q, dq)
+        for told, speeds in ((found.gravity, 0.0), (found.bias, dq)):
+            data.qpos[:], data.qvel[:] = q, speeds
+            mujoco.mj_forward(model, data)
+            np.testing.assert_allclose(told, data.qfrc_bias, atol=1e-9)
+        inertia = np.zeros((7, 7))
+        mujoco.mj_fullM(model, data, inertia)
+        np.testing.assert_allclose(found.inertia, inertia, atol=1e-12)
+        assert (found.gravity == kinematics.bias(q, np.zeros(7))).all()
+        assert (found.bias == kinematics.bias(q, dq)).all()
+        assert (found.inertia == kinematics.mass_matrix(q)).all()

@@ -9,7 +9,7 @@ import pytest
 from sights import NEAR_PLATE, PLAIN, RIG, pinhole
 
 from dris.perception.calibration import CalibrationError, check_image, load_rig, save_rig
-from dris.perception.camera import Rig, look_at
+from dris.perception.camera import Rig, laboratory_rig, look_at
 from dris.perception.detect import BallColour, DetectorConfig, ball_coloured, detect
 from dris.perception.track import TrackerConfig
 
@@ -229,3 +229,10 @@ def test_what_is_no_image_is_refused(image):
 def test_settings_that_mean_nothing_are_refused(kind, values):
     with pytest.raises(ValueError):
         kind(**values)
+
+
+def test_one_pixel_is_straightened_as_many_are():
+    for rig in (laboratory_rig(), laboratory_rig(distortion=(0.0,) * 5)):
+        pixels = np.random.default_rng(5).uniform((-20, -20), (660, 500), (200, 2))
+        found = np.array([rig[0].ray_through((float(x), float(y))) for x, y in pixels])
+        np.testing.assert_allclose(found, rig[0].to_normalised(pixels), atol=1e-10)

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import time
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from arms_without_robots import HOME, NotedArm, fails, refuses
 
-from dris.robot.arm import ArmError
+from dris.robot.arm import ArmError, ArmState
 from dris.robot.driver import DriverProcess
 
 
@@ -118,3 +119,10 @@ def test_what_an_arm_refuses_reaches_the_session():
         DriverProcess(refuses, "10.0.0.1")
     with pytest.raises(ArmError, match="ZeroDivisionError: division by zero"):
         DriverProcess(fails, None)
+
+
+def test_a_state_crosses_the_border_to_the_last_bit():
+    there = ArmState(0.1, np.array([0.1, 1 / 3, np.pi]), np.array([-0.0, 1e-300, np.nan]), True, "why")
+    back = pickle.loads(pickle.dumps(there))
+    assert (back.time_s, back.moving, back.error) == (0.1, True, "why")
+    assert back.q.tobytes() == there.q.tobytes() and back.dq.tobytes() == there.dq.tobytes()

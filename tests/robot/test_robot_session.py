@@ -212,9 +212,10 @@ def test_slow_ticks_keep_the_torque_rate():
     from dris.catching.kinematics import Kinematics
     from dris.robot.shaping import Shaper
 
+    arm = Kinematics(TASK.home, TASK.mount).dynamics(HOME, np.zeros(7))
     for tick_s in (0.001, 0.005):
-        shaper = Shaper(LAW, Kinematics(TASK.home, TASK.mount), LIMITS, np.array([87.0] * 4 + [12.0] * 3))
-        sent = shaper.reference(HOME, np.zeros(7), HOME + 0.3 * np.eye(7)[0], tick_s)
+        shaper = Shaper(LAW, LIMITS, np.array([87.0] * 4 + [12.0] * 3))
+        sent = shaper.reference(HOME, np.zeros(7), HOME + 0.3 * np.eye(7)[0], tick_s, arm)
         assert TASK.stiffness[0] * (sent[0] - HOME[0]) == pytest.approx(900 * tick_s)
 
 
@@ -237,9 +238,10 @@ def test_joints_keep_their_torque_limits_with_what_the_robot_adds(speed):
     mujoco.mj_forward(model, data)
     assert np.abs(data.qfrc_bias).max() > 2
     for way in (1.0, -1.0):
-        shaper = Shaper(stiff, Kinematics(TASK.home, TASK.mount), LIMITS, limit)
+        shaper = Shaper(stiff, LIMITS, limit)
+        arm = Kinematics(TASK.home, TASK.mount).dynamics(HOME, dq)
         for _ in range(200):
-            sent = shaper.reference(HOME, dq, HOME + way * 1.0, 0.001)
+            sent = shaper.reference(HOME, dq, HOME + way * 1.0, 0.001, arm)
         asked = K * (sent - HOME) - D * dq
         np.testing.assert_allclose(asked + data.qfrc_bias, way * 0.9 * limit, rtol=1e-6)
 

@@ -287,3 +287,29 @@ def test_a_fast_plate_is_slowed_to_its_limit():
     fastest = np.linalg.norm(dh_plate(HOME + step * speed)[0] - dh_plate(HOME)[0]) / step
     corners = (dh_plate(HOME + step * speed)[1] - dh_plate(HOME)[1]) / step
     assert max(fastest, np.linalg.norm(corners, axis=1).max()) == pytest.approx(2.5, abs=0.02)
+
+
+def test_shapes_that_are_left_out_are_never_the_nearest():
+    """Bounding spheres: the distance is that to all shapes, wherever it counts."""
+    near = 0
+    for q in np.random.default_rng(1).uniform(LOW, HIGH, (500, 7)):
+        CLEARANCE.plate(q)
+        everything = CLEARANCE.to_robot(10.0)
+        for within in (0.02, 0.3):
+            assert CLEARANCE.to_robot(within) == everything or min(
+                CLEARANCE.to_robot(within), everything
+            ) >= min(within, 0.5)
+        near += everything < 0.02
+    assert near > 20
+
+
+def test_the_fastest_corner_is_that_of_two_places_a_moment_apart():
+    for q in np.random.default_rng(2).uniform(LOW, HIGH, (20, 7)):
+        speeds = np.random.default_rng(3).uniform(-2, 2, 7)
+        found = CLEARANCE.velocity_maps(q).fastest(speeds)
+        places = []
+        for at in (q - 1e-6 * speeds, q + 1e-6 * speeds):
+            _, corners = dh_plate(at)
+            places.append(np.vstack((corners[1::2], dh_flange(at)[:3, 3])))  # of the top face
+        by_hand = np.linalg.norm(places[1] - places[0], axis=1).max() / 2e-6
+        assert found == pytest.approx(by_hand, rel=1e-5)

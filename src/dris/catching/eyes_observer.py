@@ -12,7 +12,7 @@ from dris.perception.detect import Detection
 from dris.perception.eyes import Eyes
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
-from dris.perception.triangulate import Bearing, sight_of
+from dris.perception.triangulate import Bearing
 
 
 class EyesObserver:
@@ -44,8 +44,8 @@ class EyesObserver:
         """
         found = self.eyes.take(frame, now_s, whole)
         self.frames, self.found = self.frames + 1, self.found + (found is not None)
-        if found is not None and self.on_sight is not None:
-            self.on_sight(sight_of(frame.time_s, frame.camera, self.eyes.rig[frame.camera], found))
+        if self.eyes.sight is not None and self.on_sight is not None:
+            self.on_sight(self.eyes.sight)
         return found
 
     @property

@@ -51,11 +51,15 @@ class JointLimits:
     def speeds_at(self, q: Any) -> tuple[Any, Any]:
         """Largest speeds [..., M] down and up that are allowed at joints q [..., M], both positive."""
         xp = namespace_of(q)
-        distance = at_least(xp.stack((q - self.low, self.high - q)), 0.0)
-        down, up = xp.minimum(
-            at_least(xp.sqrt(2 * self.deceleration * distance) - self.offset, 0.0), self.speed
-        )
+        if xp is np:  # to stack seven numbers takes longer than to compute with them
+            return self._speeds(np, q - self.low), self._speeds(np, self.high - q)
+        down, up = self._speeds(xp, xp.stack((q - self.low, self.high - q)))
         return down, up
+
+    def _speeds(self, xp: Any, distance: Any) -> Any:
+        """Largest speeds [..., M] so far from the end of a range."""
+        near_end = xp.sqrt(2 * self.deceleration * at_least(distance, 0.0)) - self.offset
+        return xp.minimum(at_least(near_end, 0.0), self.speed)
 
     def position_error_bounds(
         self, q: Any, share: float, stiffness: Any, damping: Any, near_end: float = SAFE_SHARE

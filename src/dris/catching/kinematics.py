@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import mujoco
 import numpy as np
@@ -24,6 +25,18 @@ from dris.catching.settings import CONTROL_IK, CatchingConfig
 LEAST_SPEED = 0.5
 """Inverse kinematics keeps joints where at least so much is allowed towards the end of their range [rad/s]:
 nearer to it FCI allows next to nothing, and a joint that creeps stops the robot [design]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """Of an arm that carries the plate, at one place and speed."""
+
+    gravity: np.ndarray
+    """g(q) [M] [Nm]"""
+    bias: np.ndarray
+    """C(q, dq) dq + g(q) [M] [Nm]"""
+    inertia: np.ndarray
+    """M(q) [M, M], rotors included [kg m2]."""
 
 
 class Kinematics:
@@ -118,6 +131,18 @@ class Kinematics:
         torque = np.zeros(self._model.nv)
         mujoco.mj_rne(self._model, self._data, 0, torque)
         return torque
+
+    def dynamics(self, q: np.ndarray, dq: np.ndarray) -> Dynamics:
+        """`bias` at rest and in motion, and `mass_matrix`, from one look at the arm: for every tick."""
+        model, data = self._model, self._data
+        self._composite_inertia(q)
+        inertia, (gravity, bias) = np.zeros((model.nv, model.nv)), np.zeros((2, model.nv))
+        mujoco.mj_fullM(model, data, inertia)
+        for speeds, torque in ((0.0, gravity), (dq, bias)):
+            data.qvel[:] = speeds
+            mujoco.mj_comVel(model, data)
+            mujoco.mj_rne(model, data, 0, torque)
+        return Dynamics(gravity, bias, inertia)
 
     def solve(
         self, position: np.ndarray, tilt: np.ndarray, start: np.ndarray, iterations: int = 12

@@ -94,12 +94,12 @@ class TorqueLaw:
         if (share := config.joint_speed) is not None:
             near_end = share if share and config.brakes_in_time else SAFE_SHARE
             down, up = self._limits.position_error_bounds(q + REACTION_S * speed, share, K, D, near_end)
-            error = np.clip(error, -down, up)
+            error = np.minimum(np.maximum(error, -down), up)
         wished = K * error - D * speed + bias
         if config.governor is None:
             return wished
         governed = self._govern(wished, bias, last, tick_s)
-        self.governed = bool((governed != wished).any())
+        self.governed = governed.tolist() != wished.tolist()
         return governed
 
     def remember(self, servo: np.ndarray) -> None:
@@ -115,8 +115,9 @@ class TorqueLaw:
         """Torques [M] near those wished for whose part without the bias changes and grows within limits."""
         share = self.config.governor or 1.0
         step, most = share * FCI_TORQUE_RATE * tick_s, share * self._torque_limit
-        inside = np.clip(wished, -most, most) - bias
-        self._servo = np.clip(inside, self._servo - step, self._servo + step)
+        # Minima and maxima: np.clip takes four times as long for so few numbers.
+        inside = np.minimum(np.maximum(wished, -most), most) - bias
+        self._servo = np.minimum(np.maximum(inside, self._servo - step), self._servo + step)
         # C + g of a fast arm can change faster than the rest allows: then their sum is held back.
         most_change = LARGEST_RATE_SHARE * FCI_TORQUE_RATE * tick_s
-        return np.clip(self._servo + bias, last - most_change, last + most_change)
+        return np.minimum(np.maximum(self._servo + bias, last - most_change), last + most_change)

@@ -6,7 +6,6 @@ a process of its own. Robot time passes a millisecond at a time, as slowly as dr
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, cast
 from dris.catching.control import Act, LookingObserver
 from dris.catching.settings import CatchingConfig
 from dris.experiments.deployment import Outcome
+from dris.experiments.gate import Gate
 from dris.experiments.trials.config import Kind
 from dris.experiments.trials.table import cells_of
 from dris.lab.belief_observer import with_belief
@@ -39,46 +39,6 @@ from dris.robot.session import Session
 GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
 LONGEST_HOMING_S = 30.0
-
-
-class Gate:
-    """Lets robot time pass only while nobody is at work on the present millisecond."""
-
-    def __init__(self) -> None:
-        self._turn = threading.Condition()
-        self._held = self._arrived = False
-        self._holds: Callable[[], bool] = lambda: True
-
-    def on_tick(self) -> None:
-        """In the server's thread: wait until the tick's work is done."""
-        with self._turn:
-            if self._held:
-                self._arrived = True
-                self._turn.notify_all()
-                if self._holds():
-                    self._turn.wait_for(lambda: not (self._arrived and self._held), timeout=30.0)
-
-    def tick(self, work: Callable[[], None], holds: Callable[[], bool] = lambda: True) -> None:
-        """Wait for the next millisecond and do its work while time stands, if it `holds`.
-
-        Work on an arm that obeys no more needs time to pass: only then the robot tells why.
-        """
-        with self._turn:
-            self._held, self._holds = True, holds
-            if not self._turn.wait_for(lambda: self._arrived, timeout=30.0):
-                raise RuntimeError("the simulated robot's time stands still")
-        try:
-            work()
-        finally:
-            with self._turn:
-                self._arrived = False
-                self._turn.notify_all()
-
-    def release(self) -> None:
-        """Let time run by itself."""
-        with self._turn:
-            self._held = self._arrived = False
-            self._turn.notify_all()
 
 
 class _Timed:
@@ -109,21 +69,21 @@ class TwinRig:
     silence_s: float = 10.0
     """After which the driver stops an arm that nobody asks; drawing may take its time."""
     watch: Callable[[TwinRig], None] = lambda rig: None
-    """Called after every millisecond of robot time, in the server's thread."""
+    """Called after every millisecond of robot time, in the thread that lets it pass."""
     tell: Callable[[str], None] = lambda line: None
     said: list[str] = field(default_factory=list)
 
     def __enter__(self) -> TwinRig:
         self.config: CatchingConfig = self.runtime.contract.catching()
         self.drive: TwinConfig = drive("fitted-gains", self.config)
-        self.twin, self.gate, self._done = Twin(self.drive), Gate(), False
+        self.twin = Twin(self.drive)
         what, _, launch = cells_of("ramps")[0]
         self.twin.reset(THINGS[what], launch, 0)
         self.plant = Plant(self.twin, knows_plate=False)  # the driver must declare it, as on a real robot
         server = ServerConfig(self.address, pace=float("inf"), patience_s=0.9)
-        self.server = Server(self.plant, server, self._on_tick, self._hear)
-        self._thread = threading.Thread(target=self.server.run, args=(lambda: self._done,), daemon=True)
-        self._thread.start()
+        self.server = Server(self.plant, server, lambda: self.watch(self), self._hear)
+        self.gate = Gate(self.server.step, self.server.step_if_awake)
+        self.gate.start()
         plate = payload_of(self.config.mount, "plate")
         self.fr3 = Fr3Config(
             self.address, self.drive.stiffness, self.drive.damping, realtime=False, payload=plate
@@ -139,18 +99,13 @@ class TwinRig:
         """Start a driver; one that was there before must be gone."""
         self.arm = DriverProcess(Fr3, self.fr3, self.silence_s)
 
-    def _on_tick(self) -> None:
-        self.watch(self)
-        self.gate.on_tick()
-
     def __exit__(self, *_: object) -> None:
         self.gate.release()
         self.arm.close()
         self._end()
 
     def _end(self) -> None:
-        self._done = True
-        self._thread.join(5.0)
+        self.gate.end()
         self.server.close()
         self.twin.close()
 

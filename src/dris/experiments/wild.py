@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
+from dris.catching.kinematics import Dynamics
 from dris.experiments.deploy import LONGEST_HOMING_S, TwinRig
 from dris.robot.arm import ArmError
 from dris.robot.log import Log
@@ -78,11 +79,13 @@ class NoLaw(Shaper):
     def __init__(self) -> None:
         """It needs nothing."""
 
-    def reference(self, q: np.ndarray, dq: np.ndarray, wished: np.ndarray, tick_s: float) -> np.ndarray:
+    def reference(
+        self, q: np.ndarray, dq: np.ndarray, wished: np.ndarray, tick_s: float, arm: Dynamics
+    ) -> np.ndarray:
         """What was wished."""
         return wished
 
-    def correct(self, q: np.ndarray, dq: np.ndarray, asked: np.ndarray) -> None:
+    def correct(self, arm: Dynamics, asked: np.ndarray) -> None:
         """Nothing is remembered."""
 
 

@@ -92,15 +92,29 @@ class CameraModel:
                 break
         return straight
 
+    def ray_through(self, pixel: tuple[float, float]) -> tuple[float, float]:
+        """`to_normalised` of one pixel in plain numbers: for every sight, in a tenth of the time."""
+        (cx, cy), (fx, fy) = self.centre_px, self.focal_px
+        x, y = bent_x, bent_y = (pixel[0] - cx) / fx, (pixel[1] - cy) / fy
+        for _ in range(30 if any(self.distortion) else 0):
+            now_x, now_y = self._bent(x, y)
+            step_x, step_y = bent_x - now_x, bent_y - now_y
+            x, y = x + step_x, y + step_y
+            if max(abs(step_x), abs(step_y)) < 1e-10:
+                break
+        return x, y
+
     def _distort(self, normalised: Array) -> Array:
+        return np.stack(self._bent(normalised[..., 0], normalised[..., 1]), axis=-1)
+
+    def _bent(self, x: Any, y: Any) -> tuple[Any, Any]:
         k1, k2, p1, p2, k3 = self.distortion
-        x, y = normalised[..., 0], normalised[..., 1]
         r2 = x * x + y * y
         radial = 1.0 + r2 * (k1 + r2 * (k2 + r2 * k3))
         # Brown's tangential part: 2 p1 x y + p2 (r^2 + 2 x^2), and p1 (r^2 + 2 y^2) + 2 p2 x y
         bent_x = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x)
         bent_y = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y
-        return np.stack((bent_x, bent_y), axis=-1)
+        return bent_x, bent_y
 
     def sees(self, points_in_base: ArrayLike) -> NDArray[np.bool_]:
         """Which points [..., 3] fall into the image."""

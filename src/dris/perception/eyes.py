@@ -19,6 +19,7 @@ from dris.perception.plate import Plate
 from dris.perception.plate_view import plate_shift
 from dris.perception.sources import Frame
 from dris.perception.track import BallState, BallTracker, TrackerConfig
+from dris.perception.triangulate import Bearing
 
 AROUND_S = 0.1
 """Beside the ball, a camera looks at the whole view so often: for a second ball."""
@@ -69,6 +70,8 @@ class Eyes:
         self.monitor = Monitor(radii_m, monitor)
         self._looks = (_Looks(), _Looks())
         self._plate: Plate | None = None
+        self.sight: Bearing | None = None
+        """The ray on which the last frame showed the ball, if it did."""
 
     def expect_plate(self, plate: Plate, for_track: bool = True) -> None:
         """Learn where the plate is: for the monitor, and for the track unless that shall not know."""
@@ -93,10 +96,10 @@ class Eyes:
             CalibrationError: The image does not fit the camera's calibration.
         """
         check_image(frame.image, self.rig[frame.camera])
-        found = None
+        found, self.sight = None, None
         if self.monitor.admit(now_s, frame.time_s, frame.camera, frame.image):
             found = self._look(frame, now_s, whole)
-            self.tracker.observe(frame.time_s, frame.camera, found)
+            self.sight = self.tracker.observe(frame.time_s, frame.camera, found)
             if whole:
                 self._look_at_plate(frame, now_s)
         self.monitor.judge(now_s, self.tracker.state(now_s))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -65,8 +66,30 @@ class Anchor:
     sigma_m: float
 
 
+class Sights(NamedTuple):
+    """Some sights as arrays, for several fits to the same."""
+
+    camera: list[int]
+    time_s: Array
+    rows: Array
+    """[n, 2, 3]"""
+    values: Array
+    """[n, 2]"""
+    axis: Array
+    """[n, 3]"""
+    offset: Array
+    focal_px: Array
+
+    @classmethod
+    def of(cls, sights: Sequence[Bearing]) -> Sights:
+        """Those of a sequence."""
+        names = ("time_s", "rows", "values", "axis", "offset", "focal_px")
+        arrays = (np.array([getattr(sight, name) for sight in sights], np.float64) for name in names)
+        return cls([sight.camera for sight in sights], *arrays)
+
+
 def fit_motion(
-    sights: Sequence[Bearing],
+    sights: Sequence[Bearing] | Sights,
     acceleration_in_base: Array | None,
     sigma_px: float,
     reference_s: float | None = None,
@@ -83,20 +106,16 @@ def fit_motion(
         anchor: A known place, if there is one.
     """
     free = acceleration_in_base is None
+    sights = sights if isinstance(sights, Sights) else Sights.of(sights)
     if not _determined(sights, anchor, 3 if free else 2):
         return None
-    times = np.array([sight.time_s for sight in sights])
+    times, rows, values, focal = sights.time_s, sights.rows, sights.values, sights.focal_px
     reference = float(times.max()) if reference_s is None else reference_s
     tau = times - reference
-    rows = np.stack([sight.rows for sight in sights])  # [n, 2, 3]
-    values = np.stack([sight.values for sight in sights])  # [n, 2]
-    axes = np.stack([sight.axis for sight in sights])
-    offsets = np.array([sight.offset for sight in sights])
-    focal = np.array([sight.focal_px for sight in sights])
     known_pull = NONE if acceleration_in_base is None else np.asarray(acceleration_in_base, dtype=np.float64)
     # rows (p + v tau) = values - rows a tau^2 / 2; an unknown a is three unknowns more
-    powers = np.stack((np.ones_like(tau), tau, 0.5 * tau**2)[: 3 if free else 2], axis=1)  # [n, 2 or 3]
-    system = np.einsum("nij,nk->nikj", rows, powers).reshape(len(sights), 2, -1)
+    powers = np.array((np.ones_like(tau), tau, 0.5 * tau**2)[: 3 if free else 2]).T  # [n, 2 or 3]
+    system = (rows[:, :, None] * powers[:, None, :, None]).reshape(len(tau), 2, -1)
     fallen = 0.5 * tau[:, None] ** 2 * known_pull
     target = values - np.einsum("nij,nj->ni", rows, fallen)
     weight = focal / sigma_px
@@ -109,7 +128,7 @@ def fit_motion(
         except np.linalg.LinAlgError:
             return None
         points = powers @ solution.reshape(-1, 3) + fallen
-        depth = np.einsum("nj,nj->n", points, axes) - offsets
+        depth = np.einsum("nj,nj->n", points, sights.axis) - sights.offset
         if not (depth > 0).all():
             return None
         weight = focal / (sigma_px * depth)
@@ -149,10 +168,11 @@ def _weighted(system: Array, target: Array, weight: Array, rows: Array, values: 
     return np.concatenate((scaled, rows)), np.concatenate(((target * weight[:, None]).ravel(), values))
 
 
-def _determined(sights: Sequence[Bearing], anchor: Anchor | None = None, each: int = 2) -> bool:
+def _determined(sights: Sights, anchor: Anchor | None = None, each: int = 2) -> bool:
     """So many sights of each camera, over at least a millisecond; an anchor stands for one of each."""
+    told = list(zip(sights.camera, sights.time_s.tolist(), strict=True))
     for camera in (0, 1):
-        times = [sight.time_s for sight in sights if sight.camera == camera]
+        times = [time_s for seen_by, time_s in told if seen_by == camera]
         if times and anchor is not None:
             times.append(anchor.time_s)
         if len(times) < each or max(times) - min(times) < 1e-3:
@@ -184,7 +204,7 @@ def longest_flight(history: Sequence[Bearing], config: TrackerConfig) -> Motion 
     best = None
     newest, window_s = history[-1].time_s, config.flight_proof_s
     while window_s < 1.5 * config.flight_window_s:
-        sights = [sight for sight in history if sight.time_s >= newest - window_s - 1e-9]
+        sights = Sights.of([sight for sight in history if sight.time_s >= newest - window_s - 1e-9])
         flight = fit_motion(sights, GRAVITY_IN_BASE, config.sigma_px)
         if flight is None or flight.rms_px > config.flight_misfit * config.sigma_px:
             break

@@ -23,6 +23,7 @@ from dris.perception.motion import (
     NONE,
     Anchor,
     Motion,
+    Sights,
     along_line,
     arrival_of,
     fit_motion,
@@ -99,8 +100,8 @@ class BallTracker:
             self._sized = motion, sights, (radius, seen_radii(self._sights, motion))
         return self._sized[2]
 
-    def observe(self, time_s: float, camera: int, detection: Detection | None) -> None:
-        """Take in what a camera saw, or did not see, at a time.
+    def observe(self, time_s: float, camera: int, detection: Detection | None) -> Bearing | None:
+        """Take in what a camera saw, or did not see, at a time; the ray of it, if it saw something.
 
         Args:
             time_s: Middle of the exposure. Cameras may run at their own times, and a frame may come late.
@@ -119,7 +120,7 @@ class BallTracker:
         if youngest is not None and self._is_lost(time_s - youngest):
             self.reset()
         if detection is None or not np.isfinite((*detection.centre_px, detection.radius_px)).all():
-            return
+            return None
         sight = sight_of(time_s, camera, self.rig[camera], detection)
         if self._motion is None:
             self._insert(self._sights, sight, self.config.window_s)
@@ -134,6 +135,7 @@ class BallTracker:
         else:
             self._insert(self._suspects, sight, self.config.window_s)
             self._break()
+        return sight
 
     def _is_lost(self, since_s: float) -> bool:
         """Whether a sight so long after the youngest (or before it, if negative) ends the track.
@@ -228,9 +230,9 @@ class BallTracker:
             self._sights = window
         self.phase, self._motion = found
 
-    def _explain(self, sights: Sequence[Bearing], present: Phase) -> tuple[Phase, Motion] | None:
+    def _explain(self, seen: Sequence[Bearing], present: Phase) -> tuple[Phase, Motion] | None:
         """The phase that explains sights best, with inertia, and the motion fitted under it."""
-        sigma, anchor = self.config.sigma_px, self._anchor
+        sigma, anchor, sights = self.config.sigma_px, self._anchor, Sights.of(seen)
         flight = fit_motion(sights, GRAVITY_IN_BASE, sigma, anchor=anchor)
         plate = fit_motion(sights, NONE, sigma, anchor=anchor)
         if flight is None or plate is None:
@@ -247,7 +249,7 @@ class BallTracker:
             return "plate", replace(plate, doubt=self._doubt(sights, plate, rolls))
         return "flight", replace(flight, doubt=self._doubt(sights, flight, falls))
 
-    def _doubt(self, sights: Sequence[Bearing], motion: Motion, alone: Motion) -> float:
+    def _doubt(self, sights: Sights, motion: Motion, alone: Motion) -> float:
         """How much another velocity [m/s] the ball would have, were its acceleration found and not assumed.
 
         0 unless that explains the sights better than the motion that was fitted to them alone.

@@ -54,8 +54,9 @@ def sight_of(time_s: float, index: int, camera: CameraModel, detection: Detectio
     centre is the outline's divided by 1 + s^2.
     """
     size = detection.radius_px / camera.mean_focal_px
-    x, y = camera.to_normalised(detection.centre_px) / (1.0 + size * size)
-    return sight_through(time_s, index, camera, (float(x), float(y)), size)
+    x, y = camera.ray_through(detection.centre_px)
+    shrink = 1.0 + size * size
+    return sight_through(time_s, index, camera, (x / shrink, y / shrink), size)
 
 
 def sight_through(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import mujoco
 import numpy as np
 
@@ -26,9 +28,11 @@ class Clearance:
         self._plate = self._model.geom("plate").id
         self._hand = self._model.body("hand").id
         held = {self._model.body(name).id for name in MOVING_WITH_PLATE}
-        self._others = [g for g in range(self._model.ngeom) if int(self._model.geom_bodyid[g]) not in held]
+        bodies = self._model.geom_bodyid.tolist()
+        self._others = np.array([g for g, body in enumerate(bodies) if body not in held])
+        self._spheres = self._model.geom_rbound[self._others] + self._model.geom_rbound[self._plate]
         low = {self._model.body(name).id for name in LOW}
-        self._low = [g for g in range(self._model.ngeom) if int(self._model.geom_bodyid[g]) in low]
+        self._low = np.array([g for g, body in enumerate(bodies) if body in low])
         self._extents = np.array([self._extent(geom) for geom in self._low])
         half = self._model.geom_size[self._plate]
         self._sides = np.array([(sx * half[0], sy * half[1], 0.0) for sx in (-1, 1) for sy in (-1, 1)])
@@ -54,29 +58,55 @@ class Clearance:
         Of cylinders and capsules a little lower than it is: half length and radius along the vertical.
         """
         up = np.abs(self._data.geom_xmat[self._low][:, 6:9])  # the vertical in each shape's axes
-        return float((self._data.geom_xpos[self._low][:, 2] - (up * self._extents).sum(axis=1)).min())
+        down = up * self._extents
+        below = down[:, 0] + down[:, 1] + down[:, 2]  # a sum takes three times as long
+        return min((self._data.geom_xpos[self._low][:, 2] - below).tolist())
 
-    def to_robot(self) -> float:
-        """Distance from the plate to the robot's base to forearm, at those joints [m]; at most `FAR`."""
-        return min(
-            mujoco.mj_geomDistance(self._model, self._data, self._plate, other, FAR, None)
-            for other in self._others
-        )
+    def to_robot(self, within: float = FAR) -> float:
+        """Distance from the plate to the robot's base to forearm, at those joints [m]; at most `within`.
 
-    def velocity_maps(self, q: np.ndarray) -> np.ndarray:
-        """Maps [5, 3, M] from joint speeds at joints q [M] to velocities of the corners and the flange."""
+        Measured only to shapes whose bounding spheres are no further from the plate's: others cannot be
+        nearer.
+        """
+        model, data = self._model, self._data
+        way = data.geom_xpos[self._others] - data.geom_xpos[self._plate]
+        square = way * way
+        apart = np.sqrt(square[:, 0] + square[:, 1] + square[:, 2]) - self._spheres
+        near = [
+            other
+            for other, gap in zip(self._others.tolist(), apart.tolist(), strict=True)
+            if not gap > within
+        ]
+        found = (mujoco.mj_geomDistance(model, data, self._plate, other, FAR, None) for other in near)
+        return min(found, default=within)
+
+    def velocity_maps(self, q: np.ndarray) -> VelocityMaps:
+        """How joint speeds at joints q [M] move plate and flange."""
         self.plate(q)
         mujoco.mj_comPos(self._model, self._data)
-        moves, turns, flange = np.zeros((3, 3, self._model.nv))
-        mujoco.mj_jacSite(self._model, self._data, moves, turns, self._site)
-        mujoco.mj_jacBody(self._model, self._data, flange, None, self._hand)
-        corners = self._sides @ self._data.site_xmat[self._site].reshape(3, 3).T
-        return np.concatenate((moves + _cross_matrices(-corners) @ turns, flange[None]))
+        jacobian = np.zeros((9, self._model.nv))
+        mujoco.mj_jacSite(self._model, self._data, jacobian[:3], jacobian[3:6], self._site)
+        mujoco.mj_jacBody(self._model, self._data, jacobian[6:], None, self._hand)
+        return VelocityMaps(jacobian, self._sides @ self._data.site_xmat[self._site].reshape(3, 3).T)
 
 
-def _cross_matrices(vectors: np.ndarray) -> np.ndarray:
-    """[C, 3, 3] that take w to the products of vectors [C, 3] with it, v x w."""
-    x, y, z = vectors.T
-    nothing = np.zeros_like(x)
-    rows = ((nothing, -z, y), (z, nothing, -x), (-y, x, nothing))
-    return np.array(rows).transpose(2, 0, 1)
+class VelocityMaps:
+    """From joint speeds to velocities of the plate's corners and the flange, at one place of the arm."""
+
+    def __init__(self, jacobian: np.ndarray, corners: np.ndarray):
+        """Of one place.
+
+        Args:
+            jacobian: [9, M] of the plate's centre, of its angular velocity, and of the flange.
+            corners: [4, 3] from the plate's centre, base frame [m].
+        """
+        self._jacobian, self._corners = jacobian, corners.tolist()
+
+    def fastest(self, speeds: np.ndarray) -> float:
+        """Speed of the fastest of corners and flange under joint speeds [M] [m/s]."""
+        vx, vy, vz, wx, wy, wz, fx, fy, fz = (self._jacobian @ speeds).tolist()
+        squares = [fx * fx + fy * fy + fz * fz]
+        for x, y, z in self._corners:  # v + w x r
+            cx, cy, cz = vx + wy * z - wz * y, vy + wz * x - wx * z, vz + wx * y - wy * x
+            squares.append(cx * cx + cy * cy + cz * cz)
+        return math.sqrt(max(squares))

@@ -7,7 +7,10 @@ the arm by itself. If the driver dies, the robot misses its commands and stops b
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
+import pickle
+import select
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -21,6 +24,38 @@ from dris.robot.arm import Arm, ArmError, ArmState, Carried
 ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
 """Longest that an arm may take to answer: to connect, begin, stop and recover, or within a tick [s]."""
 GONE = "the driver's process is gone: an arm that moved misses its commands and stops by itself; look at it"
+
+
+class _End:
+    """One end of the pipe between session and driver.
+
+    As `Connection.send`, `recv` and `poll`, but with Python's plain pickles and one poll object for good:
+    those make a pickler and a selector for every message, which takes longer than the message.
+    """
+
+    def __init__(self, pipe: Connection):
+        self._pipe, self._poll = pipe, select.poll()
+        self._poll.register(pipe.fileno(), select.POLLIN)
+
+    def send(self, message: Any) -> None:
+        """Hand a message over."""
+        self._pipe.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+
+    def comes(self, within_s: float | None) -> bool:
+        """Wait for a message, or for the other end to be closed; None: as long as it takes."""
+        return bool(self._poll.poll(None if within_s is None else math.ceil(1e3 * within_s)))
+
+    def receive(self) -> Any:
+        """The next message.
+
+        Raises:
+            EOFError: The other end is closed.
+        """
+        return pickle.loads(self._pipe.recv_bytes())
+
+    def close(self) -> None:
+        """Nothing more comes or goes."""
+        self._pipe.close()
 
 
 class DriverProcess:
@@ -38,12 +73,13 @@ class DriverProcess:
             ArmError: As the arm says it.
         """
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
+        ours, theirs = context.Pipe()
         self.process = context.Process(
             target=_serve, args=(theirs, make_arm, config, silence_s), daemon=True, name="dris-driver"
         )
         self.process.start()
         theirs.close()
+        self._pipe = _End(ours)
         self._number = 0
         self._receive(ANSWER_S)
 
@@ -98,11 +134,11 @@ class DriverProcess:
         number = -1
         while number != self._number:
             try:
-                if not self._pipe.poll(within_s):
+                if not self._pipe.comes(within_s):
                     raise ArmError(
                         f"the driver has not answered for {within_s:.0f} s: use the robot's own stop"
                     )
-                number, kind, value = self._pipe.recv()
+                number, kind, value = self._pipe.receive()
             except (EOFError, OSError) as error:
                 raise ArmError(GONE) from error
         if kind == "error":
@@ -110,12 +146,13 @@ class DriverProcess:
         return value
 
 
-def _serve(pipe: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float) -> None:
+def _serve(connection: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float) -> None:
     """The driver's process: obey, and stop the arm when nobody asks any more."""
     # Ctrl-C and a closed terminal are for the session, which asks us to stop; or it dies, and we see that.
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(SystemExit(143)))
+    pipe = _End(connection)
     try:
         arm = make_arm(config)
     except Exception as error:  # whatever it is, the session must hear of it
@@ -126,11 +163,11 @@ def _serve(pipe: Connection, make_arm: Callable[[Any], Arm], config: Any, silenc
     try:
         pipe.send((0, "ok", None))
         while True:
-            if not pipe.poll(silence_s if moving else None):
+            if not pipe.comes(silence_s if moving else None):
                 arm.stop()
                 moving = False
                 continue
-            number, method, arguments = pipe.recv()
+            number, method, arguments = pipe.receive()
             if method == "close":
                 break
             moving = method == "begin" or (moving and method != "stop")

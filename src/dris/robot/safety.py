@@ -18,9 +18,8 @@ This is no certified safety function. An FR3's enabling device and stop are.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -100,19 +99,17 @@ class Bounds:
 def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> dict[Clause, Bounds]:
     """What the soft limits allow where the arm, or arms [..., M], are now: by clause, in their order."""
     q, dq = now.q, now.dq
-    K, D, tau = (np.asarray(values) for values in (config.stiffness, config.damping, config.torque))
+    K, D, tau = config.arrays[:3]
     inverse = np.linalg.inv(now.inertia)
     speed = dq + speed_to_come(config, now, inverse)
     down, up = (config.speed_share * most for most in limits.speeds_at(q + REACTION_S * speed))
     rests = q + D * dq / K  # S = K e - D dq = 0
     no_more = _drives_on(inverse, speed, down, up)
-    pull = D * dq - now.bias
+    pull, most = D * dq - now.bias, config.torque_share * tau
     return {
         "coupling": Bounds(np.where(no_more.low, rests, -np.inf), np.where(no_more.high, rests, np.inf)),
         "speed": Bounds(rests - D * (down + speed) / K, rests + D * (up - speed) / K),
-        "torque": Bounds(
-            q + (pull - config.torque_share * tau) / K, q + (pull + config.torque_share * tau) / K
-        ),
+        "torque": Bounds(q + (pull - most) / K, q + (pull + most) / K),
     }
 
 
@@ -137,7 +134,7 @@ def speed_to_come(config: SafetyConfig, now: Measured, inverse: np.ndarray) -> n
 
 def position_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
     """Where references may lie at all [..., M]; from outside they come in at the torque rate."""
-    step = _torque_step(config, now) / np.asarray(config.stiffness)
+    step = _torque_step(config, now) / config.arrays.stiffness
     low, high = limits.low + config.position_margin, limits.high - config.position_margin
     return Bounds(np.minimum(low, now.last + step), np.maximum(high, now.last - step))
 
@@ -151,14 +148,15 @@ def asked_torque(
     config: SafetyConfig, reference: np.ndarray, q: np.ndarray, dq: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
     """Torques [M] that the law asks for with a reference: K (q~ - q) - D dq + C + g [Nm]."""
-    return np.asarray(config.stiffness) * (reference - q) - np.asarray(config.damping) * dq + bias
+    return config.arrays.stiffness * (reference - q) - config.arrays.damping * dq + bias
 
 
 def rate_bounds(config: SafetyConfig, now: Measured) -> Bounds:
     """References [..., M] that change the law's torque by no more than a share of the torque rate."""
-    K, D, most = np.asarray(config.stiffness), np.asarray(config.damping), _torque_step(config, now)
+    K, D, _ = config.arrays[:3]
+    most = _torque_step(config, now) / K
     same = now.q + (D * now.dq + now.torque - now.bias) / K  # asks for what was asked for before
-    return Bounds(same - most / K, same + most / K)
+    return Bounds(same - most, same + most)
 
 
 def jump_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
@@ -166,7 +164,7 @@ def jump_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bou
 
     K dq~ = dS + K dq + D ddq for a tick: whatever the arm is said to measure, a reference goes no faster.
     """
-    K, D, dt_s = np.asarray(config.stiffness), np.asarray(config.damping), min(now.dt_s, LONGEST_TICK_S)
+    K, D, dt_s = config.arrays.stiffness, config.arrays.damping, min(now.dt_s, LONGEST_TICK_S)
     most = (_torque_step(config, now) + D * config.acceleration * dt_s) / K + limits.speed * dt_s
     return Bounds(now.last - most, now.last + most)
 
@@ -183,9 +181,15 @@ def _cut(reference: np.ndarray, every: dict[Clause, Bounds]) -> tuple[np.ndarray
     fired: dict[Clause, np.ndarray] = {}
     for clause, bounds in every.items():
         cut = bounds.cut(reference)
-        fired[clause] = (cut != reference).any(axis=-1)
+        fired[clause] = _differ(cut, reference)
         reference = cut
     return reference, fired
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> Any:
+    """Whether [...] any joint differs; what is not a number always does."""
+    # For one arm as lists, in a tenth of the time.
+    return one.tolist() != other.tolist() if one.ndim == 1 else (one != other).any(axis=-1)
 
 
 def filter_reference(
@@ -203,22 +207,28 @@ def filter_reference(
         now: The arm, and the reference that was sent last.
     """
     last = np.array(now.last, dtype=float)
-    if not (np.isfinite([now.q, now.dq, now.torque, now.bias]).all() and now.dt_s > 0):
+    if not (np.isfinite(np.concatenate((now.q, now.dq, now.torque, now.bias))).all() and now.dt_s > 0):
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
     verdict, held = _held(config, wished, now)
-    goal, walls = (last, {}) if held else _keep_clear(config, clearance, np.asarray(wished, dtype=float), last)
+    goal, walls = (
+        (last, {}) if held else _keep_clear(config, clearance, np.asarray(wished, dtype=float), last)
+    )
     bounds, driven = joint_bounds(config, limits, now), Driven(config, limits, clearance, now)
     reference, fired = _cut(goal, {clause: bounds[clause] for clause in SPEEDS})
     slowed = _slow_plate(config, driven, reference)
-    fired["plate speed"] = (slowed != reference).any(axis=-1)
+    fired["plate speed"] = _differ(slowed, reference)
     bounds["torque rate"] = rate_bounds(config, now)
     reference, torques = _cut(slowed, {clause: bounds[clause] for clause in TORQUES})
     reference, hard = within_hard(config, limits, reference, now)
-    reference, near = _keep_clear(config, clearance, reference, last)
+    near: dict[Clause, bool] = {}
+    if held or any((fired | torques | hard).values()):  # otherwise it is the goal, which is clear
+        reference, near = _keep_clear(config, clearance, reference, last)
     near = {clause: near.get(clause, False) or walls.get(clause, False) for clause in {**walls, **near}}
-    clauses = held + tuple(clause for clause, changed in {**fired, **torques, **hard, **near}.items() if changed)
+    clauses = held + tuple(
+        clause for clause, changed in {**fired, **torques, **hard, **near}.items() if changed
+    )
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
     if not clauses:  # inside all limits, and unchanged
@@ -246,7 +256,7 @@ class Driven:
 
     def __init__(self, config: SafetyConfig, limits: JointLimits, clearance: Clearance, now: Measured):
         """Look at the arm once."""
-        self._per_error = np.asarray(config.stiffness) / np.asarray(config.damping)
+        self._per_error = config.arrays.stiffness / config.arrays.damping
         self.q = now.q
         self._down, self._up = limits.speeds_at(now.q)
         self._maps = clearance.velocity_maps(now.q)
@@ -254,8 +264,7 @@ class Driven:
     def fastest(self, reference: np.ndarray) -> float:
         """Of flange and the plate's corners under a reference [M] [m/s]."""
         speeds = self._per_error * (reference - self.q)
-        velocities = self._maps @ np.minimum(np.maximum(speeds, -self._down), self._up)
-        return math.sqrt((velocities * velocities).sum(axis=1).max())
+        return self._maps.fastest(np.minimum(np.maximum(speeds, -self._down), self._up))
 
 
 def _slow_plate(config: SafetyConfig, driven: Driven, reference: np.ndarray) -> np.ndarray:
@@ -276,9 +285,10 @@ def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -
     Returns:
         [m], 0 where it is not: workspace [6], one a face of the box; keep-out [2], table and robot.
     """
-    offset = clearance.plate(reference) - clearance.home_position
-    box = np.concatenate((config.workspace_low - offset, offset - config.workspace_high))
-    near = np.array([config.table_height - clearance.lowest(), config.clearance - clearance.to_robot()])
+    arrays, offset = config.arrays, clearance.plate(reference) - clearance.home_position
+    box = np.concatenate((arrays.workspace_low - offset, offset - arrays.workspace_high))
+    to_robot = clearance.to_robot(config.clearance)
+    near = np.array([config.table_height - clearance.lowest(), config.clearance - to_robot])
     return {"workspace": np.maximum(box, 0.0), "keep-out": np.maximum(near, 0.0)}
 
 

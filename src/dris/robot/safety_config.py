@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,16 @@ the reference would have moved further in a tick than any joint goes. workspace,
 have left its box, or come too near to table or robot."""
 TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """FCI's largest torques [Nm]."""
+
+
+class LimitArrays(NamedTuple):
+    """Of a `SafetyConfig`, by the names that it has for them."""
+
+    stiffness: np.ndarray
+    damping: np.ndarray
+    torque: np.ndarray
+    workspace_low: np.ndarray
+    workspace_high: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,12 @@ class SafetyConfig:
     """Older than this, what a reference rests on counts no more [s]: six frames of 80 a second [design]."""
     stop_age_s: float = 0.25
     """Older than this, the arm stops [s] [design]."""
+
+    @cached_property
+    def arrays(self) -> LimitArrays:
+        """What a filter computes with, a thousand times a second."""
+        names = ("stiffness", "damping", "torque", "workspace_low", "workspace_high")
+        return LimitArrays(*(np.array(getattr(self, name), dtype=float) for name in names))
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing."""

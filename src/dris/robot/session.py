@@ -154,7 +154,7 @@ class Session:
         self.arm.begin(q)
         self._sent, self._torque = q.copy(), self.kinematics.bias(q, np.zeros_like(q))
         self.measured, self._alive_s, self._last_s = None, self.clock(), self.clock()
-        self._shaper = Shaper(self._law, self.kinematics, self.limits, np.array(TAU_MAX))
+        self._shaper = Shaper(self._law, self.limits, np.array(TAU_MAX))
         self._boundary = Boundary(self.safety, self._clearance, q)
         self._plan_home("homing", q)
 
@@ -264,18 +264,17 @@ class Session:
         dt_s = now_s - self._last_s
         if dt_s <= 0:  # the same millisecond of the robot again
             return
-        q, dq, bias = measured.q, measured.dq, self.kinematics.bias(measured.q, measured.dq)
+        q, dq, arm = measured.q, measured.dq, self.kinematics.dynamics(measured.q, measured.dq)
         if dt_s > LATE_S:  # the arm has moved on under its last reference
-            self._torque = asked_torque(self.safety, self._sent, q, dq, bias)
-            self._shaper.correct(q, dq, self._torque)
-        shaped = self._shaper.reference(q, dq, wished, min(dt_s, LONGEST_TICK_S))
+            self._torque = asked_torque(self.safety, self._sent, q, dq, arm.bias)
+            self._shaper.correct(arm, self._torque)
+        shaped = self._shaper.reference(q, dq, wished, min(dt_s, LONGEST_TICK_S), arm)
         age_s = self._age(now_s)
-        inertia = self.kinematics.mass_matrix(q)
-        now = Measured(q, dq, self._sent, self._torque, dt_s, bias, inertia, age_s)
+        now = Measured(q, dq, self._sent, self._torque, dt_s, arm.bias, arm.inertia, age_s)
         safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
-        self._torque = asked_torque(self.safety, safe.reference, q, dq, bias)
+        self._torque = asked_torque(self.safety, safe.reference, q, dq, arm.bias)
         if safe.clauses:
-            self._shaper.correct(q, dq, self._torque)
+            self._shaper.correct(arm, self._torque)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses

@@ -13,36 +13,41 @@ from __future__ import annotations
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
-from dris.catching.kinematics import Kinematics
+from dris.catching.kinematics import Dynamics
 from dris.catching.law import LawConfig, TorqueLaw
 
 
 class Shaper:
     """The governed law as a shaper of references, with its memory of one motion."""
 
-    def __init__(
-        self, config: LawConfig, kinematics: Kinematics, limits: JointLimits, torque_limit: np.ndarray
-    ):
+    def __init__(self, config: LawConfig, limits: JointLimits, torque_limit: np.ndarray):
         """Begin at rest; the arm's gains are those of the law, its limits the connected robot's."""
-        self._kinematics = kinematics
         self._law = TorqueLaw(config, limits, torque_limit)
         self._gains = np.array(config.stiffness), np.array(config.damping)
         self._last = np.zeros(len(torque_limit))  # S + C
 
-    def reference(self, q: np.ndarray, dq: np.ndarray, wished: np.ndarray, tick_s: float) -> np.ndarray:
-        """What to tell the arm's controller for a tick [s], to go to joints `wished` [M]."""
-        K, D = self._gains
-        gravity, bias = self._kinematics.bias(q, np.zeros_like(q)), self._kinematics.bias(q, dq)
-        inertia = self._kinematics.mass_matrix(q)
-        gain = lambda impulse: np.linalg.solve(inertia, impulse)  # noqa: E731
-        torque = self._law.torque(q, dq, wished, bias, self._last + gravity, gain, tick_s)
-        self._last = torque - gravity
-        return q + (torque - bias + D * dq) / K
+    def reference(
+        self, q: np.ndarray, dq: np.ndarray, wished: np.ndarray, tick_s: float, arm: Dynamics
+    ) -> np.ndarray:
+        """What to tell the arm's controller for a tick [s], to go to joints `wished` [M].
 
-    def correct(self, q: np.ndarray, dq: np.ndarray, asked: np.ndarray) -> None:
-        """Take note of torques S + C + g [M] that the arm's controller computes at joints q, dq instead.
+        Args:
+            q: Joints [M].
+            dq: Their speeds.
+            wished: Where they should go.
+            tick_s: Until the next reference [s].
+            arm: Its dynamics at q and dq.
+        """
+        K, D = self._gains
+        gain = lambda impulse: np.linalg.solve(arm.inertia, impulse)  # noqa: E731
+        torque = self._law.torque(q, dq, wished, arm.bias, self._last + arm.gravity, gain, tick_s)
+        self._last = torque - arm.gravity
+        return q + (torque - arm.bias + D * dq) / K
+
+    def correct(self, arm: Dynamics, asked: np.ndarray) -> None:
+        """Take note of torques S + C + g [M] that the arm's controller computes instead, where the arm is.
 
         For when a filter has changed the reference, or it has stood for longer than a tick.
         """
-        self._law.remember(asked - self._kinematics.bias(q, dq))
-        self._last = asked - self._kinematics.bias(q, np.zeros_like(q))
+        self._law.remember(asked - arm.bias)
+        self._last = asked - arm.gravity

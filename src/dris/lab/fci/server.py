@@ -111,11 +111,15 @@ class Server:
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Serve until told to stop. While nobody is connected and the arm stands, robot time stands, too."""
         while not until():
-            if self._client is None and np.abs(self.cabinet.plant.dq).max() < STANDING:
-                select.select([self._listener], [], [], LONGEST_REST_S)
-                self._accept()
-            else:
-                self.step()
+            self.step_if_awake()
+
+    def step_if_awake(self) -> None:
+        """One millisecond of robot time; or, while nobody is connected and the arm stands, wait a little."""
+        if self._client is None and np.abs(self.cabinet.plant.dq).max() < STANDING:
+            select.select([self._listener], [], [], LONGEST_REST_S)
+            self._accept()
+        else:
+            self.step()
 
     def step(self) -> None:
         """One millisecond of robot time."""
