@@ -1,6 +1,7 @@
 """The safety filter: one pure function between whoever asks for a motion and the driver.
 
-    wished reference -> finite? stale? -> speed, torque, torque rate -> position, jump -> workspace, keep-out
+    wished reference -> finite? stale? -> inside workspace and keep-out
+        -> speed -> plate speed -> torque -> torque rate -> position, jump -> workspace, keep-out
 
 The torque law tau = K (q~ - q) - D dq + C + g drives the arm to a reference q~; all that is limited here is
 that reference, every millisecond. Nothing is changed silently: `Filtered.clauses` names what was cut, and
@@ -8,10 +9,13 @@ that reference, every millisecond. Nothing is changed silently: `Filtered.clause
 
 Two kinds of limits. *Hard* ones hold for every output, whatever came in, if they held for the reference sent
 before: finite numbers, joint positions, how far a reference may jump, the workspace of the plate and its
-distance to table and robot. *Soft* ones (speed, torque, speed of the plate, change of torque) depend on where
+distance to table and robot. *Soft* ones (speed, speed of the plate, torque, change of torque) depend on where
 the arm is now: they hold unless a later one forbids it. What then remains of a torque that changes too fast,
 libfranka takes away: its own limiter stays on. Acceleration and jerk bind motion generators, not torque
 control: `dris.catching.approach` plans inside them.
+
+The speed that counts is the one that a joint will have once its torque has been taken back at FCI's rate, all
+joints together; so the filter brakes in time by itself, whoever asks (`dris soak --wishes wild`).
 
 This is no certified safety function. An FR3's enabling device and stop are.
 """
@@ -19,51 +23,23 @@ This is no certified safety function. An FR3's enabling device and stop are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
-from dris.catching.law import REACTION_S
 from dris.robot.clearance import Clearance
 from dris.robot.safety_config import Clause, SafetyConfig
+from dris.robot.safety_limits import Measured, cut, differ, joint_bounds, rate_bounds, within_hard
 
 Verdict = Literal["go", "hold", "stop"]
-"""hold: the last reference stays; stop: the arm must be stopped."""
-LONGEST_TICK_S = 0.005
-"""Of a loop that was slower, no more counts: the driver smooths what a tick asks for, not what ten do [s]."""
+"""hold: the last reference counts in place of the wish; stop: the arm must be stopped."""
 CLOCK_SLACK_S = 0.002
 """A sight may be stamped so far ahead of the robot's clock: two ticks [s]."""
 SPEEDS: tuple[Clause, ...] = ("coupling", "speed")
 TORQUES: tuple[Clause, ...] = ("torque", "torque rate")
-TAKE_BACK_SHARE = 0.7
-"""Of the torque rate that is counted on to take back a torque: Coriolis torques of a fast arm need the rest."""
-LEAST_COUPLING = 0.05
-"""A joint's torque that moves another by less than this share of what that one's own does is left alone."""
 BISECTIONS = 14
 """Of a way that is shortened: to 1e-4 of it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """The arm now, and what it was told last."""
-
-    q: np.ndarray
-    """[M] [rad]"""
-    dq: np.ndarray
-    """[M] [rad/s]"""
-    last: np.ndarray
-    """Reference [M] that was sent last [rad]."""
-    torque: np.ndarray
-    """K (q~ - q) - D dq + C + g [M] that the law asked for with it then [Nm]."""
-    dt_s: float
-    """Since then [s]."""
-    bias: np.ndarray
-    """C + g [M]: what controller and robot add to the law by themselves [Nm]."""
-    inertia: np.ndarray
-    """M(q) [M, M], rotors included [kg m2]."""
-    age_s: float = 0.0
-    """Of what the wish rests on [s]; 0 where it rests on nothing seen, as on the way home."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,119 +53,6 @@ class Filtered:
     """That changed what was wished, in their order."""
     beyond: tuple[Clause, ...] = ()
     """Soft ones that the reference cannot keep in this tick."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """Interval of references [..., M] that a limit allows."""
-
-    low: np.ndarray
-    high: np.ndarray
-
-    def cut(self, values: np.ndarray) -> np.ndarray:
-        """The nearest values inside."""
-        return np.minimum(np.maximum(values, self.low), self.high)
-
-    def broken(self, values: np.ndarray) -> np.ndarray | np.bool:
-        """Whether [...] any joint lies outside."""
-        slack = 1e-12
-        return np.any((values < self.low - slack) | (values > self.high + slack), axis=-1)
-
-
-def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> dict[Clause, Bounds]:
-    """What the soft limits allow where the arm, or arms [..., M], are now: by clause, in their order."""
-    q, dq = now.q, now.dq
-    K, D, tau = config.arrays[:3]
-    inverse = np.linalg.inv(now.inertia)
-    speed = dq + speed_to_come(config, now, inverse)
-    down, up = (config.speed_share * most for most in limits.speeds_at(q + REACTION_S * speed))
-    rests = q + D * dq / K  # S = K e - D dq = 0
-    no_more = _drives_on(inverse, speed, down, up)
-    pull, most = D * dq - now.bias, config.torque_share * tau
-    return {
-        "coupling": Bounds(np.where(no_more.low, rests, -np.inf), np.where(no_more.high, rests, np.inf)),
-        "speed": Bounds(rests - D * (down + speed) / K, rests + D * (up - speed) / K),
-        "torque": Bounds(q + (pull - most) / K, q + (pull + most) / K),
-    }
-
-
-def _drives_on(inverse: np.ndarray, speed: np.ndarray, down: np.ndarray, up: np.ndarray) -> Bounds:
-    """Which joints may have no torque S [..., M] down or up, because it would drive one that is too fast.
-
-    Joints 1 and 3 of an FR3 have nearly the same axis: where one is slowed, it drives the other on.
-    """
-    own = np.diagonal(inverse, axis1=-2, axis2=-1)[..., None]
-    much = np.where(np.abs(inverse) > LEAST_COUPLING * own, inverse, 0.0)  # [j, k]: S of k moves j
-    too_fast = np.where(speed > up, 1.0, np.where(-speed > down, -1.0, 0.0))[..., None]
-    drives_on = too_fast * much
-    return Bounds((drives_on < 0).any(axis=-2), (drives_on > 0).any(axis=-2))
-
-
-def speed_to_come(config: SafetyConfig, now: Measured, inverse: np.ndarray) -> np.ndarray:
-    """What joint speeds [..., M] still gain while the law's torques S are taken back: M^-1 S |S| / (2 rate)."""
-    servo = now.torque - now.bias
-    impulse = servo * np.abs(servo) / (2 * TAKE_BACK_SHARE * config.torque_rate)
-    return (inverse @ impulse[..., None])[..., 0]
-
-
-def position_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
-    """Where references may lie at all [..., M]; from outside they come in at the torque rate."""
-    step = _torque_step(config, now) / config.arrays.stiffness
-    low, high = limits.low + config.position_margin, limits.high - config.position_margin
-    return Bounds(np.minimum(low, now.last + step), np.maximum(high, now.last - step))
-
-
-def _torque_step(config: SafetyConfig, now: Measured) -> float:
-    """How much the law may change its torque in this tick [Nm]."""
-    return config.torque_rate_share * config.torque_rate * min(now.dt_s, LONGEST_TICK_S)
-
-
-def asked_torque(
-    config: SafetyConfig, reference: np.ndarray, q: np.ndarray, dq: np.ndarray, bias: np.ndarray
-) -> np.ndarray:
-    """Torques [M] that the law asks for with a reference: K (q~ - q) - D dq + C + g [Nm]."""
-    return config.arrays.stiffness * (reference - q) - config.arrays.damping * dq + bias
-
-
-def rate_bounds(config: SafetyConfig, now: Measured) -> Bounds:
-    """References [..., M] that change the law's torque by no more than a share of the torque rate."""
-    K, D, _ = config.arrays[:3]
-    most = _torque_step(config, now) / K
-    same = now.q + (D * now.dq + now.torque - now.bias) / K  # asks for what was asked for before
-    return Bounds(same - most, same + most)
-
-
-def jump_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
-    """References [..., M] no further from the last than the torque rate, speeds and accelerations ask for.
-
-    K dq~ = dS + K dq + D ddq for a tick: whatever the arm is said to measure, a reference goes no faster.
-    """
-    K, D, dt_s = config.arrays.stiffness, config.arrays.damping, min(now.dt_s, LONGEST_TICK_S)
-    most = (_torque_step(config, now) + D * config.acceleration * dt_s) / K + limits.speed * dt_s
-    return Bounds(now.last - most, now.last + most)
-
-
-def within_hard(
-    config: SafetyConfig, limits: JointLimits, wished: np.ndarray, now: Measured
-) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
-    """References [..., M] in the joints' ranges that do not jump, and which clauses changed them [...]."""
-    bounds = {"position": position_bounds(config, limits, now), "jump": jump_bounds(config, limits, now)}
-    return _cut(wished, bounds)  # type: ignore[arg-type]
-
-
-def _cut(reference: np.ndarray, every: dict[Clause, Bounds]) -> tuple[np.ndarray, dict[Clause, np.ndarray]]:
-    fired: dict[Clause, np.ndarray] = {}
-    for clause, bounds in every.items():
-        cut = bounds.cut(reference)
-        fired[clause] = _differ(cut, reference)
-        reference = cut
-    return reference, fired
-
-
-def _differ(one: np.ndarray, other: np.ndarray) -> Any:
-    """Whether [...] any joint differs; what is not a number always does."""
-    # For one arm as lists, in a tenth of the time.
-    return one.tolist() != other.tolist() if one.ndim == 1 else (one != other).any(axis=-1)
 
 
 def filter_reference(
@@ -216,11 +79,11 @@ def filter_reference(
         (last, {}) if held else _keep_clear(config, clearance, np.asarray(wished, dtype=float), last)
     )
     bounds, driven = joint_bounds(config, limits, now), Driven(config, limits, clearance, now)
-    reference, fired = _cut(goal, {clause: bounds[clause] for clause in SPEEDS})
+    reference, fired = cut(goal, {clause: bounds[clause] for clause in SPEEDS})
     slowed = _slow_plate(config, driven, reference)
-    fired["plate speed"] = _differ(slowed, reference)
+    fired["plate speed"] = differ(slowed, reference)
     bounds["torque rate"] = rate_bounds(config, now)
-    reference, torques = _cut(slowed, {clause: bounds[clause] for clause in TORQUES})
+    reference, torques = cut(slowed, {clause: bounds[clause] for clause in TORQUES})
     reference, hard = within_hard(config, limits, reference, now)
     near: dict[Clause, bool] = {}
     if held or any((fired | torques | hard).values()):  # otherwise it is the goal, which is clear

@@ -32,8 +32,9 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Log, Tick
 from dris.robot.paths import Path, WayHome
-from dris.robot.safety import LONGEST_TICK_S, Measured, asked_torque, filter_reference
+from dris.robot.safety import filter_reference
 from dris.robot.safety_config import TAU_MAX, SafetyConfig
+from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
 
