@@ -23,7 +23,8 @@ from dris.lab.launch import Drop, Ramp
 from dris.lab.objects import BALLS
 from dris.lab.shown import Shown
 from dris.lab.trial import run_trial
-from dris.lab.twin import WINDOW, Twin
+from dris.lab.twin import Twin
+from dris.lab.window import WINDOW
 from dris.report.trials_page import report_trials
 
 

@@ -19,7 +19,8 @@ from dris.catching.eyes_observer import EyesObserver
 from dris.lab.cameras import CameraConfig
 from dris.lab.objects import CatchObject
 from dris.lab.sensor import Exposure, SensorConfig, SensorNoise, bend, covers, exposures, lens_maps
-from dris.lab.twin import TICK_S, WINDOW, Twin
+from dris.lab.twin import TICK_S, Twin
+from dris.lab.window import WINDOW
 from dris.perception.camera import CameraModel, Rig, look_at
 from dris.perception.detect import BallColour, Detection, DetectorConfig, Image
 from dris.perception.eyes import Eyes

@@ -23,9 +23,8 @@ from dris.lab.launch import Launch, Scene, Start
 from dris.lab.model import JOINTS, LabConfig, RampShape, build
 from dris.lab.objects import CatchObject
 from dris.lab.state import State
+from dris.lab.window import WINDOW, hiding, outside
 
-WINDOW = 176
-"""Side of a window of a picture [pixels]."""
 _TASK = CatchingConfig()
 _FLAGS_OFF = (
     mujoco.mjtRndFlag.mjRND_SHADOW,
@@ -225,9 +224,10 @@ class Twin:
         q, dq = data.qpos[:JOINTS], data.qvel[:JOINTS]
         np.maximum(self.largest_torque, np.abs(wished), out=self.largest_torque)
         np.maximum(self.largest_rate, np.abs(wished - self.torque) / TICK_S, out=self.largest_rate)
-        change = np.clip(wished - self.torque, -largest_change, largest_change)
-        torque = np.clip(self.torque + change, -self._torque_limit, self._torque_limit)
-        self.limited_ticks += bool((np.abs(torque - wished) > 1e-9).any())
+        # Minima and maxima: np.clip takes four times as long for so few numbers.
+        change = np.minimum(np.maximum(wished - self.torque, -largest_change), largest_change)
+        torque = np.minimum(np.maximum(self.torque + change, -self._torque_limit), self._torque_limit)
+        self.limited_ticks += max(np.abs(torque - wished).tolist()) > 1e-9
         self.torque = torque
         data.qfrc_applied[:JOINTS] = torque
         mujoco.mj_step2(model, data)
@@ -235,7 +235,7 @@ class Twin:
             mujoco.mj_step(model, data, nstep=self._steps - 1)
         down, up = self.kinematics.speed_limits_at(q)
         allowed = np.maximum(np.where(dq > 0, up, down), 1e-9)
-        self.speed_share = max(self.speed_share, float((np.abs(dq) / allowed).max()))
+        self.speed_share = max(self.speed_share, *(np.abs(dq) / allowed).tolist())
         self.ticks += 1
 
     def _gained_speed(self, impulse: np.ndarray) -> np.ndarray:
@@ -289,8 +289,11 @@ class Twin:
                 self._renderers[size].scene.flags[flag] = False
         renderer = self._renderers[size]
         mujoco.mj_kinematics(self.model, self.data)
-        renderer.update_scene(self.data, camera)
-        if window is not None:
+        if window is None:
+            renderer.update_scene(self.data, camera)
+        else:
+            with hiding(self.model, outside(self.model, self.data, known[camera], window)):
+                renderer.update_scene(self.data, camera)
             for eye in renderer.scene.camera:
                 pixel = (eye.frustum_top - eye.frustum_bottom) / whole[0]  # on the near plane
                 eye.frustum_top = pixel * (0.5 * whole[0] - window[1])

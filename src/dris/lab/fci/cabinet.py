@@ -89,7 +89,7 @@ class Cabinet:
     def success_rate(self) -> float:
         """Share of the last states of a motion that were answered in time."""
         arrived = self.motion.arrived if self.motion else ()
-        return sum(arrived) / len(arrived) if arrived else 0.0
+        return arrived.count(True) / len(arrived) if arrived else 0.0
 
     # Requests
 

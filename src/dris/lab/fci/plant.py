@@ -9,6 +9,8 @@ follows motion generators:
 
 from __future__ import annotations
 
+import math
+
 import mujoco
 import numpy as np
 
@@ -170,10 +172,12 @@ class Plant:
     def moment(self) -> Moment:
         """What the robot measures now."""
         if self._moment is None:
-            at_flange, at_end = self._jacobian(FLANGE), self._jacobian(FLANGE + self.force_point)
+            at_flange = self._jacobian(FLANGE)
+            at_end = self._jacobian(FLANGE + self.force_point) if self.force_point.any() else at_flange
             # Least squares, damped where the arm is singular: f = (J J^T + e I)^-1 J tau.
             force = np.linalg.solve(at_end @ at_end.T + _SINGULAR, at_end @ self._outer)
-            speed = float(np.linalg.norm(at_flange[:3] @ self.dq))
+            velocity = at_flange[:3] @ self.dq
+            speed = math.sqrt(velocity @ velocity)
             self._moment = Moment(self.q, self.dq, self.torque, speed, self._outer.copy(), force)
         return self._moment
 

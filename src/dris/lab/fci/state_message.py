@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dris.lab.fci.cabinet import Cabinet
@@ -26,49 +28,60 @@ class StateMessage:
         record["F_T_NE"] = hand_pose().T.ravel()
         record["O_ddP_O"] = cabinet.plant.model.opt.gravity  # or clients' gravity is zero
         self._settings: Settings | None = None
+        self._errors: tuple[tuple[str, ...], tuple[str, ...]] = (), ()
         self._torque = cabinet.plant.torque
+        # Views of what changes every millisecond: to look a field up takes longer than to write it.
+        self._field: dict[str, np.ndarray] = {name: record[name] for name in record.dtype.names or ()}
 
     def encode(self, message_id: int) -> bytes:
         """The datagram of a millisecond."""
-        cabinet, plant, record = self._cabinet, self._cabinet.plant, self._record
+        cabinet, plant, write = self._cabinet, self._cabinet.plant, self._write
         if self._settings is not cabinet.settings:
             self._write_settings(cabinet.settings)
+        if self._errors != (cabinet.errors, cabinet.last_errors):
+            self._write_errors(cabinet.errors, cabinet.last_errors)
         motion = cabinet.motion
-        record["message_id"] = message_id
-        record["q"], record["dq"] = record["theta"], record["dtheta"] = plant.q, plant.dq
+        write(message_id, "message_id")
+        write(plant.q, "q", "theta")
+        write(plant.dq, "dq", "dtheta")
         reference = plant.reference
-        record["q_d"], record["dq_d"], record["ddq_d"] = reference.q, reference.dq, reference.ddq
-        record["tau_J"], record["dtau_J"] = plant.torque, (plant.torque - self._torque) / TICK_S
+        write(reference.q, "q_d")
+        write(reference.dq, "dq_d")
+        write(reference.ddq, "ddq_d")
+        write(plant.torque, "tau_J")
+        write((plant.torque - self._torque) / TICK_S, "dtau_J")
         self._torque = plant.torque
-        record["tau_J_d"] = motion.torque if motion else 0.0
+        write(motion.torque if motion else 0.0, "tau_J_d")
         flange = plant.flange_pose()
-        pose = (flange @ self._flange_to_end).T.ravel()
-        record["O_T_EE"] = record["O_T_EE_d"] = record["O_T_EE_c"] = pose
-        record["elbow"] = record["elbow_d"] = record["elbow_c"] = (
-            plant.q[2],
-            1.0 if plant.q[3] >= ELBOW_STRETCHED else -1.0,
-        )
-        moment = plant.moment
-        record["tau_ext_hat_filtered"], record["O_F_ext_hat_K"] = moment.outer_torque, moment.outer_force
-        outer, limits = np.abs(moment.outer_torque), cabinet.settings.thresholds
-        record["joint_contact"], record["joint_collision"] = (
-            outer > limits.contact_torque,
-            outer > limits.torque,
-        )
+        write((flange @ self._flange_to_end).T.ravel(), "O_T_EE", "O_T_EE_d", "O_T_EE_c")
+        elbow = plant.q[2], 1.0 if plant.q[3] >= ELBOW_STRETCHED else -1.0
+        write(elbow, "elbow", "elbow_d", "elbow_c")
+        moment, limits = plant.moment, cabinet.settings.thresholds
+        write(moment.outer_torque, "tau_ext_hat_filtered")
+        write(moment.outer_force, "O_F_ext_hat_K")
+        outer = np.abs(moment.outer_torque)
+        write(outer > limits.contact_torque, "joint_contact")
+        write(outer > limits.torque, "joint_collision")
         outer = np.abs(moment.outer_force)
-        record["cartesian_contact"] = outer > limits.contact_force
-        record["cartesian_collision"] = outer > limits.force
+        write(outer > limits.contact_force, "cartesian_contact")
+        write(outer > limits.force, "cartesian_collision")
         turn = flange[:3, :3] @ self._flange_to_stiffness
-        record["K_F_ext_hat_K"] = (moment.outer_force.reshape(2, 3) @ turn).ravel()
-        record["robot_mode"] = cabinet.mode
-        record["motion_generator_mode"] = motion.generator if motion else Generator.IDLE
-        record["controller_mode"] = motion.controller if motion else Controller.OTHER
-        record["control_command_success_rate"] = cabinet.success_rate
-        for name, found in (("errors", cabinet.errors), ("reflex_reason", cabinet.last_errors)):
-            record[name] = False
-            for error in found:
-                record[name][ERRORS.index(error)] = True
-        return record.tobytes()
+        write((moment.outer_force.reshape(2, 3) @ turn).ravel(), "K_F_ext_hat_K")
+        write(cabinet.mode, "robot_mode")
+        write(motion.generator if motion else Generator.IDLE, "motion_generator_mode")
+        write(motion.controller if motion else Controller.OTHER, "controller_mode")
+        write(cabinet.success_rate, "control_command_success_rate")
+        return self._record.tobytes()
+
+    def _write(self, values: Any, *names: str) -> None:
+        """The same values into some fields."""
+        for name in names:
+            self._field[name][...] = values
+
+    def _write_errors(self, now: tuple[str, ...], last: tuple[str, ...]) -> None:
+        self._errors = now, last
+        for name, found in (("errors", now), ("reflex_reason", last)):
+            self._write([error in found for error in ERRORS], name)
 
     def _write_settings(self, settings: Settings) -> None:
         record = self._record
