@@ -8,8 +8,9 @@ import numpy as np
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import PRESETS
 from dris.robot.clearance import Clearance
-from dris.robot.safety import Measured, filter_reference
+from dris.robot.safety import filter_reference
 from dris.robot.safety_config import SafetyConfig
+from dris.robot.safety_limits import Measured
 
 TASK = PRESETS["released"]
 HOME = np.array(TASK.home)
@@ -28,16 +29,20 @@ DECELERATION = np.array([6.0, 2.585, 3.5, 4.0, 17.0, 5.5, 17.0])
 ALL_TO_ONE_SIDE = np.array([-1, 1, -1, -1, -1, -1, 1])
 TORQUE = np.array([87.0] * 4 + [12.0] * 3)
 NOTHING = np.zeros(7)
+REACTION = np.array([0.10, 0.13, 0.10, 0.06, 0.03, 0.04, 0.03])
+HEAVY = 1e9 * np.eye(7)
+"""Inertia of an arm that no torque moves: its speeds are what they will be."""
 
 
 def filtered(
-    wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING, torque=None
-):
+    wished, q=HOME, dq=None, last=None, dt_s=0.001, age_s=0.0, config=CONFIG, bias=NOTHING, torque=None,
+    inertia=HEAVY,
+):  # fmt: skip
     """The filter's answer; by default the arm is where it was when it was told its last reference."""
     q, dq = np.array(q), NOTHING if dq is None else np.array(dq)
     last = q if last is None else np.array(last)
     torque = K * (last - q) - D * dq + np.array(bias) if torque is None else np.array(torque)
-    now = Measured(q, dq, last, torque, dt_s, np.array(bias), age_s)
+    now = Measured(q, dq, last, torque, dt_s, np.array(bias), inertia, age_s)
     return filter_reference(config, LIMITS, CLEARANCE, np.asarray(wished), now)
 
 
@@ -82,16 +87,23 @@ def allowed_speeds(j, q):
     return towards(q - LOW[j]), towards(HIGH[j] - q)
 
 
-def breaks_soft(j, reference, q, dq, bias=0.0):
-    """Which of a joint's soft limits a reference breaks, by hand."""
-    down, up = allowed_speeds(j, q)
-    error, found = reference - q, set()
-    if not -1.6 * down * D[j] / K[j] - 1e-9 <= error <= 1.6 * up * D[j] / K[j] + 1e-9:
-        found.add("speed")
-    if abs(K[j] * error - D[j] * dq + bias) > 0.9 * TORQUE[j] + 1e-6:
-        found.add("torque")
-    if (dq > 0.95 * up and K[j] * error > D[j] * dq + 1e-9) or (
-        -dq > 0.95 * down and K[j] * error < D[j] * dq - 1e-9
-    ):
-        found.add("too fast")
+def breaks_soft(reference, q, dq, bias, torque, inertia):
+    """Which of the joints' soft limits a reference breaks, by hand."""
+    servo = torque - bias
+    to_come = np.linalg.solve(inertia, servo * abs(servo)) / (2 * 700)
+    per_torque = np.linalg.inv(inertia)
+    found = set()
+    for j in range(7):
+        error, speed = reference[j] - q[j], dq[j] + to_come[j]
+        down, up = (0.9 * most for most in allowed_speeds(j, q[j] + REACTION[j] * speed))
+        push = K[j] * error - D[j] * dq[j]
+        if not -D[j] * (down + speed) - 1e-6 <= push <= D[j] * (up - speed) + 1e-6:
+            found.add("speed")
+        if abs(push + bias[j]) > 0.9 * TORQUE[j] + 1e-6:
+            found.add("torque")
+        side = int(speed > up) - int(-speed > down)
+        for k in range(7):
+            moves = side * per_torque[j, k] * (K[k] * (reference[k] - q[k]) - D[k] * dq[k])
+            if moves > 1e-6 and abs(per_torque[j, k]) > 0.05 * per_torque[j, j]:
+                found.add("coupling")
     return found

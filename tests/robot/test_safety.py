@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from safety_oracle import (
     ALL_TO_ONE_SIDE,
+    ARM,
     CLEARANCE,
     CONFIG,
+    HEAVY,
     HIGH,
     HOME,
     LIMITS,
@@ -23,8 +25,9 @@ from safety_oracle import (
     filtered,
 )
 
-from dris.robot.safety import Measured, filter_reference, outside
+from dris.robot.safety import filter_reference, outside
 from dris.robot.safety_config import SafetyConfig
+from dris.robot.safety_limits import Measured
 
 
 def test_the_arm_is_the_published_one():
@@ -49,10 +52,13 @@ def test_what_is_inside_goes_through_unchanged():
     [
         ("not finite", {"wished": HOME * np.nan}),
         ("stale", {"wished": HOME, "age_s": 0.1}),
-        # Far: the elbow may lead by 1.6 x 2.62 rad/s x 14 / 120 s = 0.489 rad.
-        ("speed", {"wished": HOME + np.eye(7)[3] * 0.6, "last": HOME + np.eye(7)[3] * 0.489}),
-        # Joint 6 at 4 rad/s of 4.18 must not be pushed: K e <= D dq, e <= 0.6 rad.
-        ("too fast", {"wished": HOME + np.eye(7)[5] * 0.8, "last": HOME + np.eye(7)[5] * 0.6, "dq": np.eye(7)[5] * 4.0}),
+        # Far: the elbow may lead by 0.9 x 2.62 rad/s x 14 / 120 s = 0.275 rad.
+        ("speed", {"wished": HOME + np.eye(7)[3] * 0.6, "last": HOME + np.eye(7)[3] * 0.275}),
+        # Joint 6 at 4 rad/s of 4.18 must brake: K e <= D dq + D (0.9 x 4.18 - 4), e <= 0.564 rad.
+        ("speed", {"wished": HOME + np.eye(7)[5] * 0.57, "last": HOME + np.eye(7)[5] * 0.564, "dq": np.eye(7)[5] * 4.0}),
+        # Joint 3 is too fast, and joint 1 would drive it on.
+        ("coupling", {"wished": HOME - np.eye(7)[0] * 0.005, "dq": np.eye(7)[2] * 2.6, "torque": NOTHING,
+                      "inertia": ARM.mass_matrix(HOME)}),
         # Joint 7 moves at -3 rad/s: D dq = -15 Nm, so K e <= 0.9 x 12 - 15 = -4.2 Nm, e <= -0.105 rad.
         ("torque", {"wished": HOME, "last": HOME - np.eye(7)[6] * 0.105, "dq": np.eye(7)[6] * -3.0}),
         # Gravity takes 4 of joint 6's 12 Nm: of 0.9 x 12 Nm, 6.8 are left for K e, e <= 0.34 rad.
@@ -72,8 +78,10 @@ def test_each_clause_is_named(clause, arguments):
 
 def test_how_much_is_cut_by_hand():
     elbow = np.eye(7)[3]
-    found = filtered(HOME + 0.6 * elbow, last=HOME + 0.485 * elbow)
-    assert found.reference[3] - HOME[3] == pytest.approx(1.6 * 2.62 * 14 / 120)
+    found = filtered(HOME + 0.3 * elbow, last=HOME + 0.27 * elbow)
+    assert found.reference[3] - HOME[3] == pytest.approx(0.9 * 2.62 * 14 / 120) and found.clauses == (
+        "speed",
+    )
     # By the torque rate, from where it was: 0.95 Nm over 120 Nm/rad.
     found = filtered(HOME + 0.2 * np.eye(7)[0])
     assert found.reference[0] - HOME[0] == pytest.approx(0.95 / 120) and found.clauses == ("torque rate",)
@@ -86,19 +94,59 @@ def test_how_much_is_cut_by_hand():
     assert found.reference[0] - HOME[0] == pytest.approx(5 * 0.95 / 120)
 
 
-def test_a_reference_may_go_with_a_moving_arm():
-    """Joint 1 at 2 rad/s: the same torque needs 2 mrad a tick, and 0.95 Nm more 0.95 / 120 rad besides."""
+def test_a_torque_that_cannot_be_taken_back_in_time_counts_as_speed():
+    """Joint 1, 1 kg m2, at 2 rad/s under 20 Nm: it will be at 2 + 20^2 / (2 x 700) = 2.286 of 0.9 x 2.62 rad/s."""
+    joint, moves = np.eye(7)[0], {"q": HOME, "dq": 2.0 * np.eye(7)[0], "inertia": np.eye(7)}
+    last = HOME + (20 + 15 * 2.0) / 120 * joint
+    found = filtered(last + 0.1 * joint, last=last, torque=20 * joint, **moves)
+    push = 120 * (found.reference[0] - HOME[0]) - 15 * 2.0
+    assert push == pytest.approx(20 - 0.95) and found.clauses == (
+        "speed",
+        "torque rate",
+    )  # as fast as it may be
+    assert found.beyond == ("speed",)
+    # Under 1 Nm it still has D (0.9 x 2.62 - 2.0007) = 5.36 Nm, of which a tick gives 0.95.
+    last = HOME + (1 + 15 * 2.0) / 120 * joint
+    found = filtered(last + 0.1 * joint, last=last, torque=joint, **moves)
+    assert 120 * (found.reference[0] - HOME[0]) - 30 == pytest.approx(1.95) and "speed" not in found.beyond
+
+
+def test_a_joint_drives_no_other_that_is_too_fast():
+    """Joint 3 at 2.6 of 0.9 x 2.62 rad/s: joint 1, whose push to one side drives it on, may only push to the other."""
+    inertia = ARM.mass_matrix(HOME)
+    side = np.sign(np.linalg.inv(inertia)[2, 0])  # of joint 1 that drives joint 3 up
+    assert side == -1
+    dq, joint = 2.6 * np.eye(7)[2], np.eye(7)[0]
+    on = filtered(HOME + 0.005 * side * joint, dq=dq, inertia=inertia, torque=NOTHING)
+    assert "coupling" in on.clauses and on.reference[0] == HOME[0]
+    back = filtered(HOME - 0.005 * side * joint, dq=dq, inertia=inertia, torque=NOTHING)
+    assert back.reference[0] == HOME[0] - 0.005 * side
+
+
+def test_a_hold_brakes_in_time_too():
+    """The last reference counts in place of a wish that is none, and goes through the other clauses."""
     joint = np.eye(7)[0]
-    torque = (120 * (0.3 - 0.0) - 15 * 2.0) * joint  # 6 Nm, asked for where the arm was a tick ago
-    wished, last, q = HOME + 0.302 * joint, HOME + 0.3 * joint, HOME + 0.002 * joint
-    found = filtered(wished, q=q, dq=2.0 * joint, last=last, torque=torque)
+    moving = {"dq": 2.5 * joint, "last": HOME + 0.3 * joint, "torque": (120 * 0.3 - 15 * 2.5) * joint}
+    found = filtered(np.full(7, math.nan), **moving)
+    assert found.verdict == "hold" and found.clauses == ("not finite", "speed")
+    assert 120 * (found.reference[0] - HOME[0]) - 15 * 2.5 == pytest.approx(15 * (0.9 * 2.62 - 2.5))
+
+
+def test_a_reference_may_go_with_a_moving_arm():
+    """Joint 1 at 1.5 rad/s: the same torque needs 1.5 mrad a tick, and 0.95 Nm more 0.95 / 120 rad besides."""
+    joint = np.eye(7)[0]
+    torque = (120 * (0.25 - 0.0) - 15 * 1.5) * joint  # 7.5 Nm, asked for where the arm was a tick ago
+    wished, last, q = HOME + 0.2515 * joint, HOME + 0.25 * joint, HOME + 0.0015 * joint
+    found = filtered(wished, q=q, dq=1.5 * joint, last=last, torque=torque)
     assert found.clauses == () and (found.reference == wished).all()
-    more = filtered(wished + 0.1 * joint, q=q, dq=2.0 * joint, last=last, torque=torque)
-    assert more.clauses == ("torque rate",)
-    assert more.reference[0] - HOME[0] == pytest.approx(0.302 + 0.95 / 120)
+    more = filtered(wished + 0.05 * joint, q=q, dq=1.5 * joint, last=last, torque=torque)
+    assert "torque rate" in more.clauses
+    assert more.reference[0] - HOME[0] == pytest.approx(0.2515 + 0.95 / 120)
     # Coriolis torques that grow by 0.5 Nm leave 0.45 of them.
-    bent = {"q": q, "dq": 2.0 * joint, "last": last, "torque": torque, "bias": 0.5 * joint}
-    assert filtered(wished + 0.1 * joint, **bent).reference[0] - HOME[0] == pytest.approx(0.302 + 0.45 / 120)
+    bent = {"q": q, "dq": 1.5 * joint, "last": last, "torque": torque, "bias": 0.5 * joint}
+    assert filtered(wished + 0.05 * joint, **bent).reference[0] - HOME[0] == pytest.approx(
+        0.2515 + 0.45 / 120
+    )
 
 
 def test_a_reference_does_not_jump_with_an_arm_that_is_said_to():
@@ -106,7 +154,7 @@ def test_a_reference_does_not_jump_with_an_arm_that_is_said_to():
     joint = np.eye(7)[0]
     for dt_s, ticks in ((0.001, 1), (1.0, 5)):  # of a loop that slept, no more than 5 ms count
         found = filtered(HOME + 0.5 * joint, q=HOME + 0.5 * joint, last=HOME, torque=NOTHING, dt_s=dt_s)
-        assert found.clauses == ("jump",) and found.beyond == ("torque rate",)
+        assert found.clauses == ("jump",) and found.beyond == ("speed", "torque rate")
         most = ticks * 1e-3 * (2.62 + (950 + 15 * 150) / 120)
         assert found.reference[0] - HOME[0] == pytest.approx(most)
 
@@ -243,7 +291,7 @@ def test_the_wrist_stays_above_the_table_too():
 
 def test_limits_that_are_none_stop_the_arm():
     broken = replace(LIMITS, speed=np.where(np.arange(7) == 2, math.nan, LIMITS.speed))
-    now = Measured(HOME, NOTHING, HOME, NOTHING, 0.001, NOTHING)
+    now = Measured(HOME, NOTHING, HOME, NOTHING, 0.001, NOTHING, HEAVY)
     found = filter_reference(CONFIG, broken, CLEARANCE, HOME + 0.001, now)
     assert found.verdict == "stop" and (found.reference == HOME).all()
 
