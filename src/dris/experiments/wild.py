@@ -27,6 +27,7 @@ Wish = Literal["anywhere", "far", "ends", "one-end", "shaken", "swung", "near", 
 """anywhere: in the joints' ranges. far: up to 1000 rad away. ends: every joint at an end of its range.
 one-end: one joint at an end, the others at home. shaken: to and fro every millisecond. swung: about home, 0.5
 to 20 times a second. near: up to 0.3 rad from home. not-finite: a number is none."""
+KINDS: tuple[Wish, ...] = get_args(Wish)
 ROUND_S = 10.0
 HOLD_S = (0.001, 0.4)
 """A wish lasts between these, each order of magnitude as often [s]."""
@@ -57,7 +58,7 @@ class Wild:
     def _draw(self, time_s: float) -> None:
         rng, low, high = self._rng, self._limits.low, self._limits.high
         joints = len(low)
-        self._kind: Wish = get_args(Wish)[rng.integers(len(get_args(Wish)))]
+        self._kind: Wish = KINDS[rng.integers(len(KINDS))]
         shortest, longest = np.log(HOLD_S)
         self._until_s = time_s + float(np.exp(rng.uniform(shortest, longest)))
         self._size = rng.uniform(-1, 1, joints) * rng.choice([0.01, 0.1, 1.0])
