@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,6 +187,10 @@ def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
         deploy("dris-200", twin=True, robot="172.16.0.2")
     with pytest.raises(ValueError, match="needs eyes: --rig.file"):
         deploy("dris-200", robot="172.16.0.2", move=True)
+    with pytest.raises(ValueError, match="--trials, --json: of the twin's trials"):
+        deploy("dris-200", robot="127.0.0.1", trials=5, json_file=Path("out.json"))
+    with pytest.raises(ValueError, match="--tick-s: of the twin's trials"):
+        deploy("dris-200", robot="127.0.0.1", tick_s=0.002)
     with pytest.raises(ValueError, match="--move is for a real arm"):
         deploy("dris-200", twin=True, move=True)
     with pytest.raises(ValueError, match=r"speed_share must lie in \(0, 1\], got 1.5"):

@@ -29,7 +29,7 @@ from dris.experiments.study.plan import (
 )  # fmt: skip
 from dris.experiments.study.published import load_published
 from dris.experiments.study.results import estimate, load_results, makespan
-from dris.experiments.study.runner import cell_file, run_job, run_study
+from dris.experiments.study.runner import cell_file, is_of, policy_file, run_job, run_study
 from dris.learning.config import LITERAL_PPO, TrainConfig
 from dris.report.pages import report_folder
 from dris.report.study_page import markdown_table, report_study, theirs
@@ -86,6 +86,19 @@ def test_a_cell_run_again_gives_the_same_number_to_the_last_digit(finished, tmp_
     assert again["scores"]["noise-2"] == cell["scores"]["noise-2"]
     more = replace(small(), episodes=small().episodes + 1)  # other scores: measured anew
     assert run_job(more, job, tmp_path)["scores"]["clean"]["reward"] != 0.123
+
+
+def test_a_kept_policy_of_the_recipe_is_scored_and_not_trained_again(finished, tmp_path):
+    job = JOBS[0]
+    cell, kept = (f(finished / "out", job) for f in (cell_file, policy_file))
+    again = run_job(small(), job, tmp_path, kept)
+    assert again["scores"] == json.loads(cell.read_text())["scores"]
+    assert again["seconds"] is None and again["curve"] == []
+    assert [file.name for file in (tmp_path / job.name).iterdir()] == ["scores.json"]  # no run was begun
+    other = small(recipe=replace(small().recipe, iterations=7))
+    assert is_of(small(), job, kept) and not is_of(other, job, kept) and not is_of(small(), JOBS[1], kept)
+    # How often a run is looked at does not change its weights.
+    assert is_of(small(recipe=replace(small().recipe, evaluate_every=99)), job, kept)
 
 
 def test_results_of_another_recipe_are_not_mixed_in(finished):

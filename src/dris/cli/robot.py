@@ -54,6 +54,10 @@ def export(
 _RIG = RigConfig()
 FIRST_SPEED_SHARE = 0.2
 """Of all that a real arm may do, unless somebody says otherwise."""
+_OF_TWIN: dict[str, Any] = {
+    "kind": "ramps", "trials": 3, "seed": 70001, "sight": "cameras", "tick_s": 0.001, "json": None,
+}  # fmt: skip
+"""What only the twin's trials have, and its defaults."""
 
 
 def deploy(
@@ -63,12 +67,12 @@ def deploy(
     move: bool = False,
     rig: RigConfig = _RIG,
     gains: Path | None = None,
-    kind: Kind = "ramps",
-    trials: int = 3,
-    seed: int = 70001,
-    sight: Literal["cameras", "perfect"] = "cameras",
+    kind: Kind = _OF_TWIN["kind"],
+    trials: int = _OF_TWIN["trials"],
+    seed: int = _OF_TWIN["seed"],
+    sight: Literal["cameras", "perfect"] = _OF_TWIN["sight"],
     speed_share: float | None = None,
-    tick_s: float = 0.001,
+    tick_s: float = _OF_TWIN["tick_s"],
     address: str = "127.0.0.1",
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
@@ -116,8 +120,8 @@ def deploy(
         raise ValueError("an arm that moves needs eyes: --rig.file FILE, the calibration of its cameras")
     if not (0.001 <= tick_s <= 0.01 and abs(1e3 * tick_s - round(1e3 * tick_s)) < 1e-6):
         raise ValueError(f"tick_s must be whole milliseconds from 0.001 to 0.01, got {tick_s}")
-    if robot is not None and tick_s != 0.001:
-        raise ValueError("--tick-s is for the twin: a real arm's session acts as often as it can")
+    if robot is not None:
+        _refuse_of_twin(kind=kind, trials=trials, seed=seed, sight=sight, tick_s=tick_s, json=json_file)
     share = (FIRST_SPEED_SHARE if robot else 1.0) if speed_share is None else speed_share
     if not 0 < share <= 1:
         raise ValueError(f"speed_share must lie in (0, 1], got {share}")
@@ -134,6 +138,16 @@ def deploy(
         values = {"kind": kind, "seed": seed, "sight": sight, "speed_share": share, "tick_s": tick_s}
         settings = settings_of(runtime.contract, **values)
         return _in_twin(runtime, address, trials, settings, logs, json_file, resume)
+
+
+def _refuse_of_twin(**given: object) -> None:
+    """A real arm meets the balls that people throw, as often as it can: nothing here decides which."""
+    others = [f"--{name.replace('_', '-')}" for name, value in given.items() if value != _OF_TWIN[name]]
+    if others:
+        raise ValueError(
+            f"{', '.join(others)}: of the twin's trials; a real arm meets every ball that comes, and "
+            "--logs keeps what it did"
+        )
 
 
 def soak(

@@ -70,17 +70,19 @@ def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> di
     speed = dq + speed_to_come(config, now, inverse)
     down, up = (config.speed_share * most for most in limits.speeds_at(q + REACTION_S * speed))
     rests = q + D * dq / K  # S = K e - D dq = 0
-    no_more = _drives_on(inverse, speed, down, up)
+    not_down, not_up = _drives_on(inverse, speed, down, up)
     pull, most = D * dq - now.bias, config.torque_share * tau
     return {
-        "coupling": Bounds(np.where(no_more.low, rests, -np.inf), np.where(no_more.high, rests, np.inf)),
+        "coupling": Bounds(np.where(not_down, rests, -np.inf), np.where(not_up, rests, np.inf)),
         "speed": Bounds(rests - D * (down + speed) / K, rests + D * (up - speed) / K),
         "torque": Bounds(q + (pull - most) / K, q + (pull + most) / K),
     }
 
 
-def _drives_on(inverse: np.ndarray, speed: np.ndarray, down: np.ndarray, up: np.ndarray) -> Bounds:
-    """Which joints may have no torque S [..., M] down or up, because it would drive one that is too fast.
+def _drives_on(
+    inverse: np.ndarray, speed: np.ndarray, down: np.ndarray, up: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which joints [..., M] may have no torque S down, and up: it would drive one on that is too fast.
 
     Joints 1 and 3 of an FR3 have nearly the same axis: where one is slowed, it drives the other on.
     """
@@ -88,7 +90,7 @@ def _drives_on(inverse: np.ndarray, speed: np.ndarray, down: np.ndarray, up: np.
     much = np.where(np.abs(inverse) > LEAST_COUPLING * own, inverse, 0.0)  # [j, k]: S of k moves j
     too_fast = np.where(speed > up, 1.0, np.where(-speed > down, -1.0, 0.0))[..., None]
     drives_on = too_fast * much
-    return Bounds((drives_on < 0).any(axis=-2), (drives_on > 0).any(axis=-2))
+    return np.asarray((drives_on < 0).any(axis=-2)), np.asarray((drives_on > 0).any(axis=-2))
 
 
 def speed_to_come(config: SafetyConfig, now: Measured, inverse: np.ndarray) -> np.ndarray:

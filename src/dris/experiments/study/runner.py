@@ -3,24 +3,25 @@
 A job is one run: method, preset, seed. No job needs another, so they may run anywhere, in any order, and
 again: a job's result depends on the job alone. A result file (a cell) is written once, whole, by the
 process that collects; a study that is started again does what is missing. Beside it lies the policy, so that
-it can be scored again by another measure.
+it can be scored again by another measure: a policy without a cell, of the job's recipe, is not trained again.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dris.belief.config import BELIEFS
-from dris.core.files import locked, read_json, write_atomically, write_json
+from dris.core.files import locked, read_json, to_json, write_atomically, write_json
 from dris.core.process import in_processes
 from dris.core.schema import header
-from dris.core.typed import with_defaults
+from dris.core.typed import to_plain, with_defaults
 from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle, find_task
 from dris.evaluation.scores import score
@@ -36,6 +37,9 @@ SHOW_EVERY = 250
 
 BEGAN_FROM = ("encoder_from", "policy_from")
 """Values of a run that are paths: no part of what decides."""
+
+UNDECISIVE = (*BEGAN_FROM, "evaluate_every", "evaluate_episodes", "evaluate_on", "save_every")
+"""Values of a run that its weights do not depend on."""
 
 CURVES = ("/success", "/success_0.2", "/reward")
 """Figures of a learning curve that are kept."""
@@ -64,29 +68,52 @@ def train_job(study: Study, job: Job, work: Path) -> tuple[TrainConfig, Trainer]
     return config, trainer
 
 
-def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
-    """Train and score one run; goes on from whatever `work` holds of it. Returns the cell."""
-    config, trainer = train_job(study, job, work)
+def is_of(study: Study, job: Job, policy: Path) -> bool:
+    """Whether a policy's file is there and its recipe, all that decides about its weights, is a job's."""
+    if not policy.exists():
+        return False
+    config = study.config(job)
+    made = with_defaults(load_checkpoint(policy, "policy").config, config)
+    wanted = json.loads(to_json(to_plain(config)))
+    return all(made.get(name) == value for name, value in wanted.items() if name not in UNDECISIVE)
+
+
+def run_job(study: Study, job: Job, work: Path, kept: Path | None = None) -> dict[str, Any]:
+    """Train and score one run; goes on from whatever `work` holds of it. Returns the cell.
+
+    Args:
+        study: What is run.
+        job: Of it.
+        work: Folder of the runs themselves.
+        kept: A policy that this job gave before, if there is one: it is scored as it is.
+    """
+    config, folder = study.config(job), work / job.name
+    file, seconds = folder / "policy.safetensors", None
+    if kept is not None and is_of(study, job, kept):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = kept
+    else:
+        config, trainer = train_job(study, job, work)
+        seconds = trainer.seconds
     task = find_task(config.task)
-    folder = work / job.name
-    policy = load_policy_for(folder / "policy.safetensors", task.build(config.task_config))
+    policy = load_policy_for(file, task.build(config.task_config))
     handle = PolicyHandle(job.name, task, config.task_config, lambda task, sets: policy, config.belief)
-    stamp, kept = study.stamp(job), folder / "scores.json"  # as far as they are, for going on
-    known = read_json(kept) if kept.exists() else {}
+    stamp, so_far = study.stamp(job), folder / "scores.json"  # for going on
+    known = read_json(so_far) if so_far.exists() else {}
     scores = known["scores"] if known.get("stamp") == stamp else {}
     for name in study.conditions_of(job.preset, job.method):
         if name not in scores:
             belief, condition = split(name)
             seen_by = replace(handle, belief=BELIEFS[belief]) if belief else handle
             scores[name] = score(seen_by, condition, study.episodes_of(name), study.seed)
-            write_json(kept, {"stamp": stamp, "scores": scores})
-    metrics = read_metrics(folder / "metrics.jsonl")
+            write_json(so_far, {"stamp": stamp, "scores": scores})
+    metrics = [] if seconds is None else read_metrics(folder / "metrics.jsonl")
     return {
         **header("study-run"),
         **asdict(job),
         "stamp": stamp,
         "versions": versions(),
-        "seconds": trainer.seconds,
+        "seconds": seconds,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "scores": scores,
         "curve": [
@@ -97,17 +124,20 @@ def run_job(study: Study, job: Job, work: Path) -> dict[str, Any]:
     }
 
 
-def job_files(study: Study, job: Job, work: Path) -> tuple[dict[str, Any], bytes]:
+def job_files(study: Study, job: Job, work: Path, out: Path) -> tuple[dict[str, Any], bytes]:
     """What is kept of a run, as it travels to whoever collects: the cell and the policy's file.
 
     The file does not name the folders that the run began from: they are this machine's, and no part of what
     decides.
     """
-    cell = run_job(study, job, work)
-    policy = load_checkpoint(work / job.name / "policy.safetensors", "policy")
-    kept = work / job.name / "kept.safetensors"
-    save_checkpoint(kept, replace(policy, config={**policy.config, **dict.fromkeys(BEGAN_FROM)}))
-    return cell, kept.read_bytes()
+    kept = policy_file(out, job)
+    cell = run_job(study, job, work, kept)
+    made = work / job.name / "policy.safetensors"
+    if cell["seconds"] is None:
+        return cell, kept.read_bytes()
+    policy, bare = load_checkpoint(made, "policy"), work / job.name / "kept.safetensors"
+    save_checkpoint(bare, replace(policy, config={**policy.config, **dict.fromkeys(BEGAN_FROM)}))
+    return cell, bare.read_bytes()
 
 
 def run_study(
@@ -135,13 +165,14 @@ def run_study(
     todo = [job for job in study.jobs if not _is_done(study, job, out)]
     out.mkdir(parents=True, exist_ok=True)
     write_json(file, described)
-    finished = _on_ray(study, todo, work, ray) if ray is not None else _here(study, todo, work, workers)
+    run = partial(job_files, study, work=work, out=out)
+    finished = _on_ray(run, todo, study.recipe.threads, ray) if ray is not None else _here(run, todo, workers)
     for job, made, error in finished:
         if made is not None:
             cell, policy = made
             file = cell_file(out, job)
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file.with_suffix(".safetensors"), policy)
+            write_atomically(policy_file(out, job), policy)
             write_json(file, cell)  # last: whoever finds it takes the run for done
         yield job, error
 
@@ -149,6 +180,11 @@ def run_study(
 def cell_file(out: Path, job: Job) -> Path:
     """Where the result of a job belongs."""
     return out / f"{job.name}.json"
+
+
+def policy_file(out: Path, job: Job) -> Path:
+    """Where its policy belongs."""
+    return cell_file(out, job).with_suffix(".safetensors")
 
 
 def _is_done(study: Study, job: Job, out: Path) -> bool:
@@ -167,12 +203,13 @@ def _is_done(study: Study, job: Job, out: Path) -> bool:
     return True
 
 
-Finished = Iterator[tuple[Job, tuple[dict[str, Any], bytes] | None, str]]
+Files = tuple[dict[str, Any], bytes]
+Finished = Iterator[tuple[Job, Files | None, str]]
 
 
-def _here(study: Study, jobs: list[Job], work: Path, workers: int) -> Finished:
+def _here(run: Callable[[Job], Files], jobs: list[Job], workers: int) -> Finished:
     """Each job in a process of its own, so that its memory can be measured."""
-    for job, future in in_processes(partial(job_files, study, work=work), jobs, workers, each_anew=True):
+    for job, future in in_processes(run, jobs, workers, each_anew=True):
         error = future.exception()
         yield job, None if error else future.result(), repr(error) if error else ""
 
@@ -191,13 +228,13 @@ def _check_answers(address: str) -> None:
         ) from error
 
 
-def _on_ray(study: Study, jobs: list[Job], work: Path, address: str) -> Finished:
+def _on_ray(run: Callable[[Job], Files], jobs: list[Job], threads: int, address: str) -> Finished:
     """Jobs as Ray tasks; Ray starts those of a lost node again on another."""
     import ray
 
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
-    remote = ray.remote(num_cpus=study.recipe.threads, max_retries=-1, max_calls=1)(job_files)
-    waiting = {remote.remote(study, job, work): job for job in jobs}
+    remote: Any = ray.remote(num_cpus=threads, max_retries=-1, max_calls=1)(lambda job: run(job))
+    waiting = {remote.remote(job): job for job in jobs}
     while waiting:
         ready, _ = ray.wait(list(waiting), num_returns=1)
         job = waiting.pop(ready[0])
