@@ -66,12 +66,18 @@ def check_joint_limits(count, seed):
     assert (np.abs(K * (rated - q) - D * dq + bias - torque) <= 0.95 + 1e-6).all()
     assert ((changes <= 0.95 + 1e-6) | (found != rated)).all() and (found == rated).mean() > 0.2
     # Soft ones hold before the hard ones cut, and torque has the last word of them.
-    speed = dq + np.linalg.solve(inertia, ((torque - bias) * np.abs(torque - bias))[..., None])[..., 0] / 1400
-    ahead = q + REACTION * speed
-    distance = np.stack((ahead - LOW, HIGH - ahead)).clip(0)
-    down, up = 0.9 * np.minimum(SPEED, (np.sqrt(2 * DECELERATION * distance) - OFFSET).clip(0))
-    push, slack = K * (slow - q) - D * dq, 1e-6 * (1 + D * np.abs(speed))
-    assert (push <= D * (up - speed) + slack).all() and (push >= -D * (down + speed) - slack).all()
+    end = dq + np.linalg.solve(inertia, ((torque - bias) * np.abs(torque - bias))[..., None])[..., 0] / 1400
+    fast, reaction = (
+        np.stack((-np.minimum(dq, end), np.maximum(dq, end))),
+        np.diagonal(inertia, axis1=1, axis2=2),
+    )
+    ahead = np.maximum(REACTION, 1.2 * reaction / D) * fast
+    distance = (np.stack((q - LOW, HIGH - q)) - ahead).clip(0)
+    room = 0.9 * np.minimum(SPEED, (np.sqrt(2 * DECELERATION * distance) - OFFSET).clip(0)) - fast
+    push = K * (slow - q) - D * dq
+    slack = 1e-6 * (1 + D * np.abs(fast).max(axis=0))
+    crossed = room.sum(axis=0) < 0  # too fast both ways, as it reverses: then the upper bound counts
+    assert (push <= D * room[1] + slack).all() and ((push >= -D * room[0] - slack) | crossed).all()
     assert (np.abs(K * (soft - q) - D * dq + bias) <= 0.9 * TORQUE + 1e-6).all()
     # What was changed is named, and what was not is the same bits.
     changed = (found != wished).any(axis=1)
@@ -125,7 +131,8 @@ def test_sequences_of_anything_keep_the_hard_limits(q, dq, wishes, ages, moved):
         assert (reference >= LOW + 0.02 - 1e-9).all() and (reference <= HIGH - 0.02 + 1e-9).all()
         assert (K * np.abs(reference - last) <= 0.95 + 1e-3 * (K * SPEED + D * 150) + 1e-9).all()
         after = outside(CONFIG, CLEARANCE, reference)
-        assert all((after[clause] <= before[clause] + 1e-9).all() for clause in after)
+        for clause in after:  # no further out, but where it brakes; then that is said
+            assert (after[clause] <= before[clause] + 1e-9).all() or clause in found.beyond
         broken = breaks_soft(reference, q, dq, bias, torque, inertia)
         if (np.abs(K * (reference - q) - D * dq + bias - torque) > 0.95 + 1e-6).any():
             broken.add("torque rate")

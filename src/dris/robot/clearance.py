@@ -36,7 +36,8 @@ class Clearance:
         self._extents = np.array([self._extent(geom) for geom in self._low])
         half = self._model.geom_size[self._plate]
         self._sides = np.array([(sx * half[0], sy * half[1], 0.0) for sx in (-1, 1) for sy in (-1, 1)])
-        self.home_position = self.plate(home)
+        self.home = np.array(home, dtype=float)
+        self.home_position = self.plate(self.home)
 
     def _extent(self, geom: int) -> np.ndarray:
         """Half lengths [3] of a shape along its own axes [m]."""

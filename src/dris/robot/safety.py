@@ -8,11 +8,13 @@ that reference, every millisecond. Nothing is changed silently: `Filtered.clause
 `Filtered.beyond` what could not be kept in this millisecond because a later clause forbade it.
 
 Two kinds of limits. *Hard* ones hold for every output, whatever came in, if they held for the reference sent
-before: finite numbers, joint positions, how far a reference may jump, the workspace of the plate and its
-distance to table and robot. *Soft* ones (speed, speed of the plate, torque, change of torque) depend on where
-the arm is now: they hold unless a later one forbids it. What then remains of a torque that changes too fast,
-libfranka takes away: its own limiter stays on. Acceleration and jerk bind motion generators, not torque
-control: `dris.catching.approach` plans inside them.
+before: finite numbers, joint positions, how far a reference may jump. *Soft* ones (speed, speed of the plate,
+torque, change of torque) depend on where the arm is now: they hold unless a later one forbids it. No wish
+leads out of the workspace of the plate or too near to table or robot; where the arm's own motion does, it is
+braked as fast as the soft limits allow, and that is told. Measured joints are held to the same walls by
+`dris.robot.boundary`. What then remains of a torque that changes too fast, libfranka takes away: its own
+limiter stays on. Acceleration and jerk bind motion generators, not torque control: `dris.catching.approach`
+plans inside them.
 
 The speed that counts is the one that a joint will have once its torque has been taken back at FCI's rate, all
 joints together; so the filter brakes in time by itself, whoever asks (`dris soak --wishes wild`).
@@ -22,8 +24,9 @@ This is no certified safety function. An FR3's enabling device and stop are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -70,36 +73,30 @@ def filter_reference(
         now: The arm, and the reference that was sent last.
     """
     last = np.array(now.last, dtype=float)
-    if not (np.isfinite(np.concatenate((now.q, now.dq, now.torque, now.bias))).all() and now.dt_s > 0):
+    told = np.concatenate((now.q, now.dq, now.torque, now.bias, last, now.inertia.ravel()))
+    if not (np.isfinite(told).all() and now.dt_s > 0):
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
+    try:
+        soft = _Soft(config, limits, clearance, now)
+    except np.linalg.LinAlgError:
+        return Filtered(last, "stop", ("not finite",))
     verdict, held = _held(config, wished, now)
-    goal, walls = (
-        (last, {}) if held else _keep_clear(config, clearance, np.asarray(wished, dtype=float), last)
-    )
-    bounds, driven = joint_bounds(config, limits, now), Driven(config, limits, clearance, now)
-    reference, fired = cut(goal, {clause: bounds[clause] for clause in SPEEDS})
-    slowed = _slow_plate(config, driven, reference)
-    fired["plate speed"] = differ(slowed, reference)
-    bounds["torque rate"] = rate_bounds(config, now)
-    reference, torques = cut(slowed, {clause: bounds[clause] for clause in TORQUES})
-    reference, hard = within_hard(config, limits, reference, now)
-    near: dict[Clause, bool] = {}
-    if held or any((fired | torques | hard).values()):  # otherwise it is the goal, which is clear
-        reference, near = _keep_clear(config, clearance, reference, last)
-    near = {clause: near.get(clause, False) or walls.get(clause, False) for clause in {**walls, **near}}
-    clauses = held + tuple(
-        clause for clause, changed in {**fired, **torques, **hard, **near}.items() if changed
-    )
+    walls = _Walls(config, clearance, last)
+    goal, fired = (last, {}) if held else walls.shorten(np.asarray(wished, dtype=float))
+    reference, cut_by = soft.applied(goal)
+    fired |= cut_by
+    if (held or any(cut_by.values())) and (near := walls.passed(reference)):
+        # Not the wish but the arm's own motion leads there: brake as fast as all else allows.
+        fired |= dict.fromkeys(near, True)
+        reference, _ = soft.applied(walls.nearest_inside())
+    clauses = held + tuple(clause for clause in get_args(Clause) if fired.get(clause))
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
     if not clauses:  # inside all limits, and unchanged
         return Filtered(reference, "go", ())
-    beyond = [clause for clause, allowed in bounds.items() if allowed.broken(reference)]
-    if driven.fastest(reference) > config.plate_speed + 1e-9:
-        beyond.append("plate speed")
-    return Filtered(reference, verdict, clauses, tuple(beyond))
+    return Filtered(reference, verdict, clauses, (*soft.beyond(reference), *walls.passed(reference)))
 
 
 def _held(config: SafetyConfig, wished: np.ndarray, now: Measured) -> tuple[Verdict, tuple[Clause, ...]]:
@@ -134,12 +131,9 @@ def _slow_plate(config: SafetyConfig, driven: Driven, reference: np.ndarray) -> 
     """The reference, or one nearer to the arm by which plate and flange stay slow enough."""
     if driven.fastest(reference) <= config.plate_speed:
         return reference
-    q, low, high = driven.q, 0.0, 1.0  # speeds are not proportional to the way where a joint is at its limit
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        slow = driven.fastest(q + middle * (reference - q)) <= config.plate_speed
-        low, high = (middle, high) if slow else (low, middle)
-    return q + low * (reference - q)
+    q, way = driven.q, reference - driven.q
+    # Speeds are not proportional to the way where a joint is at its limit.
+    return q + _largest(lambda share: driven.fastest(q + share * way) <= config.plate_speed) * way
 
 
 def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -> dict[Clause, np.ndarray]:
@@ -155,26 +149,77 @@ def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -
     return {"workspace": np.maximum(box, 0.0), "keep-out": np.maximum(near, 0.0)}
 
 
-def _keep_clear(
-    config: SafetyConfig, clearance: Clearance, reference: np.ndarray, last: np.ndarray
-) -> tuple[np.ndarray, dict[Clause, bool]]:
-    """As far from the last reference to a new one as the plate stays clear.
+class _Soft:
+    """Limits that depend on where the arm is now, in their order, and those of position and jumps."""
+
+    def __init__(self, config: SafetyConfig, limits: JointLimits, clearance: Clearance, now: Measured):
+        """Look at the arm once.
+
+        Raises:
+            LinAlgError: Its inertia is none.
+        """
+        self._config, self._limits, self._now = config, limits, now
+        self._bounds = joint_bounds(config, limits, now) | {"torque rate": rate_bounds(config, now)}
+        self._driven = Driven(config, limits, clearance, now)
+
+    def applied(self, goal: np.ndarray) -> tuple[np.ndarray, dict[Clause, Any]]:
+        """The reference [M] that may be sent on the way to a goal, and which clauses changed it."""
+        reference, fired = cut(goal, {clause: self._bounds[clause] for clause in SPEEDS})
+        slowed = _slow_plate(self._config, self._driven, reference)
+        fired["plate speed"] = differ(slowed, reference)
+        reference, torques = cut(slowed, {clause: self._bounds[clause] for clause in TORQUES})
+        reference, hard = within_hard(self._config, self._limits, reference, self._now)
+        return reference, fired | torques | hard
+
+    def beyond(self, reference: np.ndarray) -> list[Clause]:
+        """Soft limits that a reference does not keep."""
+        found = [clause for clause, allowed in self._bounds.items() if allowed.broken(reference)]
+        if self._driven.fastest(reference) > self._config.plate_speed + 1e-9:
+            found.append("plate speed")
+        return found
+
+
+class _Walls:
+    """Workspace and keep-out, from the last reference.
 
     An arm that begins outside may come in, and go no further out through any face, nor nearer to anything.
     """
-    wrong = outside(config, clearance, reference)
-    if not any(found.any() for found in wrong.values()):
-        return reference, {}
-    allowed = outside(config, clearance, last)
 
-    def clear(candidate: np.ndarray) -> bool:
-        found = outside(config, clearance, candidate)
-        return all((found[clause] <= allowed[clause]).all() for clause in found)
+    def __init__(self, config: SafetyConfig, clearance: Clearance, last: np.ndarray):
+        self._config, self._clearance, self._last = config, clearance, last
+        self._allowed: dict[Clause, np.ndarray] | None = None  # computed where it is needed
 
-    if clear(reference):
-        return reference, {}
+    def passed(self, reference: np.ndarray) -> list[Clause]:
+        """What a reference [M] passes further than the last one did."""
+        found = outside(self._config, self._clearance, reference)
+        if not any(beyond.any() for beyond in found.values()):
+            return []
+        if self._allowed is None:
+            self._allowed = outside(self._config, self._clearance, self._last)
+        return [clause for clause, beyond in found.items() if (beyond > self._allowed[clause] + 1e-12).any()]
+
+    def shorten(self, wished: np.ndarray) -> tuple[np.ndarray, dict[Clause, bool]]:
+        """As far from the last reference to a wished one [M] as the plate stays clear, and what it met."""
+        if not (met := self.passed(wished)):
+            return wished, {}
+        share = _largest(lambda share: not self.passed(self._last + share * (wished - self._last)))
+        return self._last + share * (wished - self._last), dict.fromkeys(met, True)
+
+    def nearest_inside(self) -> np.ndarray:
+        """The last reference [M], or, if it is outside, one inside on the way home from there."""
+        home = self._clearance.home
+
+        def inside(share: float) -> bool:
+            found = outside(self._config, self._clearance, home + share * (self._last - home))
+            return not any(beyond.any() for beyond in found.values())
+
+        return self._last if inside(1.0) else home + _largest(inside) * (self._last - home)
+
+
+def _largest(fits: Callable[[float], bool]) -> float:
+    """The largest share of a way that fits, by bisection; its beginning does."""
     low, high = 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if clear(last + middle * (reference - last)) else (low, middle)
-    return last + low * (reference - last), {c: bool((wrong[c] > allowed[c]).any()) for c in wrong}
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -66,8 +66,8 @@ class SafetyConfig:
     speed_share: float = 0.9
     """Of its limit that a joint is driven at, once its torques have been taken back: where wishes jump and
     joints drive each other, some pass it by a tenth [design]."""
-    position_margin: float = 0.02
-    """From the end of a joint's range [rad] [design]."""
+    position_margin: float = 0.05
+    """From where a joint may have no speed, near the end of its range [rad] [design]."""
     plate_speed: float = 2.5
     """Of plate and flange that a reference may drive them at [m/s]; FCI stops at 3 [design]."""
     workspace_low: tuple[float, float, float] = (-0.45, -0.45, -0.25)

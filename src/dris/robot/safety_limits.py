@@ -19,6 +19,9 @@ LONGEST_TICK_S = 0.005
 TAKE_BACK_SHARE = 0.7
 """Of the torque rate that is counted on where a torque is taken back: a fast arm's Coriolis torques need the
 rest [design]."""
+REACTION_SHARE = 1.2
+"""How fast a joint may be is asked for where it will be after this many times M / D: a law that brakes by
+D times what is too much lags behind a falling limit by M / D [design]."""
 LEAST_COUPLING = 0.05
 """A joint's torque that moves another by less than this share of what that one's own does is left alone."""
 
@@ -63,33 +66,39 @@ class Bounds:
 
 
 def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> dict[Clause, Bounds]:
-    """What the soft limits allow where the arm, or arms [..., M], are now: by clause, in their order."""
+    """What the soft limits allow where the arm, or arms [..., M], are now: by clause, in their order.
+
+    Raises:
+        LinAlgError: The inertia is none.
+    """
     q, dq = now.q, now.dq
     K, D, tau = config.arrays[:3]
     inverse = np.linalg.inv(now.inertia)
-    speed = dq + speed_to_come(config, now, inverse)
-    down, up = (config.speed_share * most for most in limits.speeds_at(q + REACTION_S * speed))
+    # Between now and the end of the take-back a joint is as fast as at either, or between them.
+    in_the_end = dq + speed_to_come(config, now, inverse)
+    most_up, most_down = np.maximum(dq, in_the_end), np.minimum(dq, in_the_end)
+    reaction_s = np.maximum(REACTION_S, REACTION_SHARE * np.diagonal(now.inertia, axis1=-2, axis2=-1) / D)
+    up = config.speed_share * limits.speeds_at(q + reaction_s * most_up)[1]
+    down = config.speed_share * limits.speeds_at(q + reaction_s * most_down)[0]
     rests = q + D * dq / K  # S = K e - D dq = 0
-    not_down, not_up = _drives_on(inverse, speed, down, up)
+    too_fast = np.where(most_up > up, 1.0, np.where(-most_down > down, -1.0, 0.0))
+    not_down, not_up = _drives_on(inverse, too_fast)
     pull, most = D * dq - now.bias, config.torque_share * tau
     return {
         "coupling": Bounds(np.where(not_down, rests, -np.inf), np.where(not_up, rests, np.inf)),
-        "speed": Bounds(rests - D * (down + speed) / K, rests + D * (up - speed) / K),
+        "speed": Bounds(rests - D * (down + most_down) / K, rests + D * (up - most_up) / K),
         "torque": Bounds(q + (pull - most) / K, q + (pull + most) / K),
     }
 
 
-def _drives_on(
-    inverse: np.ndarray, speed: np.ndarray, down: np.ndarray, up: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Which joints [..., M] may have no torque S down, and up: it would drive one on that is too fast.
+def _drives_on(inverse: np.ndarray, too_fast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which joints [..., M] may have no torque S down, and up: it would drive one on that is `too_fast`.
 
     Joints 1 and 3 of an FR3 have nearly the same axis: where one is slowed, it drives the other on.
     """
     own = np.diagonal(inverse, axis1=-2, axis2=-1)[..., None]
     much = np.where(np.abs(inverse) > LEAST_COUPLING * own, inverse, 0.0)  # [j, k]: S of k moves j
-    too_fast = np.where(speed > up, 1.0, np.where(-speed > down, -1.0, 0.0))[..., None]
-    drives_on = too_fast * much
+    drives_on = too_fast[..., None] * much
     return np.asarray((drives_on < 0).any(axis=-2)), np.asarray((drives_on > 0).any(axis=-2))
 
 
@@ -103,7 +112,8 @@ def speed_to_come(config: SafetyConfig, now: Measured, inverse: np.ndarray) -> n
 def position_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> Bounds:
     """Where references may lie at all [..., M]; from outside they come in at the torque rate."""
     step = _torque_step(config, now) / config.arrays.stiffness
-    low, high = limits.low + config.position_margin, limits.high - config.position_margin
+    margin = limits.margin(0.0) + config.position_margin  # nearer to the end no speed is allowed
+    low, high = limits.low + margin, limits.high - margin
     return Bounds(np.minimum(low, now.last + step), np.maximum(high, now.last - step))
 
 
