@@ -19,18 +19,27 @@ LIMITER_NM = 1.0
 """libfranka's: what a torque may change by in a millisecond."""
 
 
-def drive_wildly(preset, seed, seconds):
-    """Filter alone, then the arm's own law and libfranka's limiter; largest shares of the robot's limits."""
+def drive(preset, wish, seconds, heavier=1.0):
+    """Filter alone, then the arm's own law and libfranka's limiter; largest shares of the robot's limits.
+
+    `wish` gets the millisecond, measured joints and the last reference; the arm may be heavier than it is known.
+    """
     task = PRESETS[preset]
     kinematics, home = Kinematics(task.home, task.mount), np.array(task.home)
     config, clearance = SafetyConfig(task.stiffness, task.damping), Clearance(home, task.mount)
     model = robot_spec(task.mount).compile()
     model.opt.timestep = 0.001
+    model.body_mass[:] *= heavier
+    model.body_inertia[:] *= heavier
     data = mujoco.MjData(model)
+    mujoco.mj_setConst(model, data)
     data.qpos[:7] = home
     mujoco.mj_forward(model, data)
-    path, boundary = Wild(kinematics.limits, home, seconds, seed), Boundary(config, clearance, home)
-    sent, torque = home.copy(), kinematics.bias(home, np.zeros(7))
+    boundary, sent, torque = (
+        Boundary(config, clearance, home),
+        home.copy(),
+        kinematics.bias(home, np.zeros(7)),
+    )
     command, flange = np.zeros(7), np.zeros((3, model.nv))
     worst = dict.fromkeys(("speed", "torque", "flange"), 0.0)
     for tick in range(round(1e3 * seconds)):
@@ -38,7 +47,7 @@ def drive_wildly(preset, seed, seconds):
         assert not boundary.broken(q)
         arm = kinematics.dynamics(q, dq)
         now = Measured(q, dq, sent, torque, 0.001, arm.bias, arm.inertia)
-        sent = filter_reference(config, kinematics.limits, clearance, path.at(1e-3 * tick), now).reference
+        sent = filter_reference(config, kinematics.limits, clearance, wish(tick, q, sent), now).reference
         torque = asked_torque(config, sent, q, dq, arm.bias)
         command = np.clip(torque - arm.gravity, command - LIMITER_NM, command + LIMITER_NM)
         data.qfrc_applied[:7] = command + arm.gravity
@@ -51,13 +60,52 @@ def drive_wildly(preset, seed, seconds):
         worst["torque"] = max(worst["torque"], (np.abs(command + arm.gravity) / TORQUE).max())
         mujoco.mj_jacBody(model, data, flange, None, model.body("hand").id)
         worst["flange"] = max(worst["flange"], float(np.linalg.norm(flange[:, :7] @ dq)))
-    return worst, path.asked
+    return worst
 
 
 # Seeds whose wishes made joint 1 or 3 pass its limit within 0.1 s when the filter looked at present speeds.
 @pytest.mark.parametrize(("preset", "seed"), [("fr3", 0), ("fr3", 1), ("released", 1)])
 def test_wild_wishes_keep_the_robots_limits(preset, seed):
-    worst, asked = drive_wildly(preset, seed, 2.0)
+    limits = Kinematics(PRESETS[preset].home, PRESETS[preset].mount).limits
+    path = Wild(limits, np.array(PRESETS[preset].home), 2.0, seed)
+    worst = drive(preset, lambda tick, q, last: path.at(1e-3 * tick), 2.0)
     assert worst["speed"] < 1.0 and worst["torque"] < 1.0 and worst["flange"] < 3.0
     assert worst["speed"] > 0.8  # it was driven hard, not held still
-    assert len(asked) >= 0.7 * len(KINDS)
+    assert len(path.asked) >= 0.7 * len(KINDS)
+
+
+FOUND = {
+    # Sequences that a search found against filters of before: seconds, direction of every joint, how far [rad],
+    # and from where: the last reference, the arm, home, or the last reference and no number in turn.
+    "walls froze the joints that had to brake: joint 4 at 2.5 of its limit": ("released", (
+        (0.027, "+----++", 0.2, "home"), (0.251, "--+--++", 0.5, "last"), (0.029, "--+-0++", 0.5, "last"),
+        (0.028, "--++-++", 0.1, "turns"), (0.136, "+---+++", 0.02, "last"), (0.174, "---0000", 0.5, "turns"),
+        (0.055, "0++-0+-", 0.1, "last"),
+    )),
+    "the same: joint 6 at 1.31": ("fr3", (
+        (0.22, "+++0--+", 0.1, "turns"), (0.032, "--+---+", 0.5, "turns"), (0.017, "+00+++0", 0.5, "last"),
+        (0.087, "++0-0--", 0.5, "arm"), (0.132, "++--00+", 0.02, "last"), (0.212, "+-+++-+", 1.0, "home"),
+    )),
+    "a braking torque to come hid a joint that was too fast: joint 1 at 1.05": ("fr3", (
+        (0.095, "++-++-+", 1.0, "home"), (0.073, "++++-++", 0.02, "last"), (0.09, "+0---+-", 0.5, "last"),
+        (0.082, "+0++++0", 0.1, "last"), (0.107, "-+++-+0", 0.1, "last"), (0.121, "+00+0-+", 0.1, "last"),
+        (0.031, "++-+-++", 0.02, "last"), (0.014, "-++++--", 0.5, "last"), (0.087, "+0-+0-0", 0.2, "home"),
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("heavier", [1.0, 1.1])
+@pytest.mark.parametrize("found", FOUND)
+def test_sequences_that_a_search_found_keep_them_too(found, heavier):
+    preset, parts = FOUND[found]
+    home, ends = np.array(PRESETS[preset].home), np.cumsum([1e3 * part[0] for part in parts])
+
+    def wish(tick, q, last):
+        _, signs, far, origin = parts[min(int(np.searchsorted(ends, tick, side="right")), len(parts) - 1)]
+        way = far * np.array([{"-": -1.0, "0": 0.0, "+": 1.0}[sign] for sign in signs])
+        if origin == "turns" and tick % 2 == 0:
+            return np.full(7, np.nan)
+        return {"home": home, "arm": q}.get(origin, last) + way
+
+    worst = drive(preset, wish, 0.7, heavier)
+    assert 0.5 < worst["speed"] < 1.0 and worst["torque"] < 1.0 and worst["flange"] < 3.0, worst
