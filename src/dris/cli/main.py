@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import tyro
 
 from dris import __version__
-from dris.cli import experiments, laboratory, learning, robot, viewing
+from dris.cli import experiments, laboratory, learning, robot, soaking, viewing
 from dris.core.errors import DrisError
 
 
@@ -26,7 +26,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "deploy": robot.deploy,
         "identify-gains": robot.identify_gains,
         "plate": robot.plate,
-        "soak": robot.soak,
+        "soak": soaking.soak,
         "report": experiments.report,
         "study": experiments.study,
         "trials": experiments.trials,

@@ -6,7 +6,6 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -127,7 +126,7 @@ def deploy(
         raise ValueError(f"speed_share must lie in (0, 1], got {share}")
     from dris.robot.runtime import Runtime
 
-    with _exported(policy) as folder:
+    with exported(policy) as folder:
         runtime = Runtime(folder)
         if robot is not None:
             from dris.experiments.real_arm import on_robot
@@ -148,83 +147,6 @@ def _refuse_of_twin(**given: object) -> None:
             f"{', '.join(others)}: of the twin's trials; a real arm meets every ball that comes, and "
             "--logs keeps what it did"
         )
-
-
-def soak(
-    policy: tyro.conf.Positional[str] = "dris-200",
-    wishes: Literal["policy", "wild"] = "policy",
-    minutes: float = 60.0,
-    seed: int = 80001,
-    address: str = "127.0.0.1",
-    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
-) -> int:
-    """Hours of the twin behind Franka's protocol: throws with random faults, or wishes that nobody has.
-
-    Exit code 1 if the arm once did not stop when it had to, stopped when it had to go on, or if a wild wish
-    made the robot stop itself.
-
-    Args:
-        policy: A folder that `dris export` made, or a policy by name.
-        wishes: policy: it catches balls while things go wrong at random. wild: nothing is caught; random and
-            adversarial joints go through law, filter and driver, every other round without the law.
-        minutes: How long; a round that has begun is finished.
-        seed: Of throws and faults.
-        address: Loopback address of the twin's robot.
-        json_file: Also write what became of every round to this file.
-    """
-    validation.check_seed(seed)
-    validation.check_json(json_file)
-    if not minutes > 0:
-        raise ValueError(f"minutes must be positive, got {minutes}")
-    from dris.core.files import write_json
-    from dris.core.schema import header
-    from dris.experiments.deploy import TwinRig
-    from dris.experiments.soak import SILENCE_S, Watch, summary
-    from dris.experiments.soak import soak as rounds_of
-    from dris.robot.runtime import Runtime
-
-    end = time.monotonic() + 60 * minutes
-    if wishes == "wild":
-        return _wild(policy, seed, address, end, json_file)
-    rounds, watch = [], Watch()
-    with (
-        _exported(policy) as folder,
-        TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
-    ):
-        for one in rounds_of(rig, watch, seed, lambda number: time.monotonic() > end):
-            rounds.append(one)
-            rest = "" if one.stopped_s is None else f"at rest after {one.stopped_s:.3f} s; "
-            wrong = "MISSED; " if one.missed else ""
-            print(f"{one.number:>4}  {one.fault:<14} {wrong}{rest}{one.ended}", flush=True)
-    told = summary(rounds)
-    for name, value in told.items():
-        print(f"{name}: {value}")
-    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
-    return 1 if told["missed"] else 0
-
-
-def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | None) -> int:
-    from dris.core.files import write_json
-    from dris.core.schema import header
-    from dris.experiments.deploy import TwinRig
-    from dris.experiments.wild import wild_rounds, wild_summary
-    from dris.robot.runtime import Runtime
-
-    rounds = []
-    with _exported(policy) as folder, TwinRig(Runtime(folder), address) as rig:
-        for one in wild_rounds(rig, seed, lambda number: time.monotonic() > end):
-            rounds.append(one)
-            wrong = f"REFLEX: {'; '.join(one.reflexes)}; " if one.reflexes else ""
-            fastest = f"fastest joint {one.speed_share:.2f} of its limit"
-            print(
-                f"{one.number:>4}  {one.through:<14} {one.seconds:5.1f} s  {wrong}{fastest}; {one.ended}",
-                flush=True,
-            )
-    told = wild_summary(rounds)
-    for name, value in told.items():
-        print(f"{name}: {value}")
-    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
-    return 1 if told["reflexes"] or told["never_began"] else 0
 
 
 def plate(
@@ -300,7 +222,7 @@ def identify_gains(
     from dris.cli.identification import on_robot, on_twin
     from dris.robot.runtime import Runtime
 
-    with _exported(policy) as folder, tempfile.TemporaryDirectory(prefix="dris-identify-") as scratch:
+    with exported(policy) as folder, tempfile.TemporaryDirectory(prefix="dris-identify-") as scratch:
         runtime, kept = Runtime(folder), log or Path(scratch) / "excitation.jsonl"
         if robot is None:
             return on_twin(runtime, address, excitation, kept, json_file)
@@ -308,7 +230,7 @@ def identify_gains(
 
 
 @contextlib.contextmanager
-def _exported(policy: str) -> Iterator[Path]:
+def exported(policy: str) -> Iterator[Path]:
     """The folder of an exported policy; one that is not yet is exported for the while."""
     if (Path(policy) / "contract.json").is_file():
         yield Path(policy)

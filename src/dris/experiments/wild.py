@@ -1,9 +1,10 @@
 """Wishes that no policy would have, through safety filter, driver and Franka's protocol, in lockstep.
 
-Every round the arm goes home and is then asked for anything for a while: joints anywhere, far beyond their
+Every round begins at home, where the arm is asked for anything for a while: joints anywhere, far beyond their
 ranges, at their ends, shaken every millisecond or at a frequency, not finite. Rounds go in turn through law
 and filter, as on a robot, and through the filter alone. Whether the robot bears it is judged behind the
-protocol: a reflex is one too many. The session may stop the arm by itself.
+protocol: a reflex is one too many. The session may stop the arm by itself, where it overshoots a wall; then
+somebody leads it home.
 """
 
 from __future__ import annotations
@@ -128,6 +129,9 @@ def _round(rig: TwinRig, number: int, seed: int, duration_s: float) -> WildRound
     through: Literal["law and filter", "filter"] = "filter" if number % 2 else "law and filter"
     ended, began_s, share = "never began", rig.twin.time_s, 0.0
     try:
+        # As a person does after a stop: from some places there is no clear way home.
+        rig.gate.tick(lambda: rig.plant.lead_to(session.kinematics.home))
+        rig.gate.release()
         _home(rig, session)
         if through == "filter":
             session._shaper = NoLaw()

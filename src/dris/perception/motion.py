@@ -196,6 +196,18 @@ def along_line(
     return ball, line.velocity_in_base + GRAVITY_IN_BASE * tau
 
 
+def doubt(sights: Sights, motion: Motion, alone: Motion, config: TrackerConfig) -> float:
+    """How much another velocity [m/s] the ball would have, were its acceleration found and not assumed.
+
+    0 unless that explains the sights better than the motion that was fitted to them `alone`.
+    """
+    free = fit_motion(sights, None, config.sigma_px, motion.reference_s)
+    least, shortest_s = 0.5 * config.change_chi_square, 0.7 * config.flight_proof_s
+    if free is None or free.span_s < shortest_s or alone.chi_square - free.chi_square < least:
+        return 0.0
+    return float(np.linalg.norm(free.velocity_in_base - motion.velocity_in_base))
+
+
 def longest_flight(history: Sequence[Bearing], config: TrackerConfig) -> Motion | None:
     """The parabola through the longest window of sights, up to the youngest, that one flight explains.
 

@@ -26,6 +26,7 @@ from dris.perception.motion import (
     Sights,
     along_line,
     arrival_of,
+    doubt,
     fit_motion,
     longest_flight,
 )
@@ -242,24 +243,12 @@ class BallTracker:
         rolls = plate if anchor is None else fit_motion(sights, NONE, sigma)
         if falls is None or rolls is None:
             return present, flight if present == "flight" else plate
-        # Positive: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
-        evidence = falls.chi_square - rolls.chi_square
+        # Larger: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
         threshold = self.config.change_chi_square * (1 if present == "flight" else -1)
+        evidence = falls.chi_square - rolls.chi_square
         if evidence > threshold and not (self._plate and is_above(rolls, self._plate, self.radius_m)):
-            return "plate", replace(plate, doubt=self._doubt(sights, plate, rolls))
-        return "flight", replace(flight, doubt=self._doubt(sights, flight, falls))
-
-    def _doubt(self, sights: Sights, motion: Motion, alone: Motion) -> float:
-        """How much another velocity [m/s] the ball would have, were its acceleration found and not assumed.
-
-        0 unless that explains the sights better than the motion that was fitted to them alone.
-        """
-        free = fit_motion(sights, None, self.config.sigma_px, motion.reference_s)
-        if free is None or free.span_s < 0.7 * self.config.flight_proof_s:
-            return 0.0
-        if alone.chi_square - free.chi_square < 0.5 * self.config.change_chi_square:
-            return 0.0
-        return float(np.linalg.norm(free.velocity_in_base - motion.velocity_in_base))
+            return "plate", replace(plate, doubt=doubt(sights, plate, rolls, self.config))
+        return "flight", replace(flight, doubt=doubt(sights, flight, falls, self.config))
 
     def state(self, time_s: float) -> BallState | None:
         """The ball at a time, or None while there is no track.

@@ -279,15 +279,14 @@ class Session:
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
-        seen = self._seen
-        decision = self.loop.decisions[-1] if self.loop is not None and self.loop.decisions else None
-        acted = decision is not None and decision.time_s == now_s
+        decisions = self.loop.decisions if self.loop is not None else []
+        seen, decision = self._seen, decisions[-1] if decisions else None
         self._note(
             Tick(
                 now_s, self.state, measured.q.tolist(), measured.dq.tolist(), wished.tolist(),
                 safe.reference.tolist(), list(safe.clauses),
                 None if seen is None else [*seen.position.tolist(), *seen.velocity.tolist()], age_s,
-                decision.action.tolist() if acted and decision is not None else None,
+                None if decision is None or decision.time_s != now_s else decision.action.tolist(),
             )
         )  # fmt: skip
         if safe.verdict == "stop":

@@ -84,6 +84,13 @@ class Plant:
         mujoco.mj_forward(self.twin.model, self.twin.data)
         self.twin.torque = self.torque.copy()
 
+    def lead_to(self, q: np.ndarray) -> None:
+        """Somebody has led the arm to joints [7] by hand; it rests there."""
+        self.twin.data.qpos[:JOINTS], self.twin.data.qvel[:JOINTS] = q, 0.0
+        mujoco.mj_forward(self.twin.model, self.twin.data)
+        self._look()
+        self.hold()
+
     def hold(self) -> None:
         """From now on the own controller brakes the arm and holds it."""
         self.reference = Reference(self.q, self.dq, np.zeros(JOINTS))

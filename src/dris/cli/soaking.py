@@ -1,0 +1,90 @@
+"""The verb that keeps a simulated robot busy for hours: soak."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from dris.cli.robot import exported
+from dris.core import validation
+
+
+def soak(
+    policy: tyro.conf.Positional[str] = "dris-200",
+    wishes: Literal["policy", "wild"] = "policy",
+    minutes: float = 60.0,
+    seed: int = 80001,
+    address: str = "127.0.0.1",
+    json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
+) -> int:
+    """Hours of the twin behind Franka's protocol: throws with random faults, or wishes that nobody has.
+
+    Exit code 1 if the arm once did not stop when it had to, stopped when it had to go on, or if a wild wish
+    made the robot stop itself.
+
+    Args:
+        policy: A folder that `dris export` made, or a policy by name.
+        wishes: policy: it catches balls while things go wrong at random. wild: nothing is caught; random and
+            adversarial joints go through law, filter and driver, every other round without the law.
+        minutes: How long; a round that has begun is finished.
+        seed: Of throws and faults.
+        address: Loopback address of the twin's robot.
+        json_file: Also write what became of every round to this file.
+    """
+    validation.check_seed(seed)
+    validation.check_json(json_file)
+    if not minutes > 0:
+        raise ValueError(f"minutes must be positive, got {minutes}")
+    from dris.core.files import write_json
+    from dris.core.schema import header
+    from dris.experiments.deploy import TwinRig
+    from dris.experiments.soak import SILENCE_S, Watch, summary
+    from dris.experiments.soak import soak as rounds_of
+    from dris.robot.runtime import Runtime
+
+    end = time.monotonic() + 60 * minutes
+    if wishes == "wild":
+        return _wild(policy, seed, address, end, json_file)
+    rounds, watch = [], Watch()
+    with (
+        exported(policy) as folder,
+        TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
+    ):
+        for one in rounds_of(rig, watch, seed, lambda number: time.monotonic() > end):
+            rounds.append(one)
+            rest = "" if one.stopped_s is None else f"at rest after {one.stopped_s:.3f} s; "
+            wrong = "MISSED; " if one.missed else ""
+            print(f"{one.number:>4}  {one.fault:<14} {wrong}{rest}{one.ended}", flush=True)
+    told = summary(rounds)
+    for name, value in told.items():
+        print(f"{name}: {value}")
+    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
+    return 1 if told["missed"] else 0
+
+
+def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | None) -> int:
+    from dris.core.files import write_json
+    from dris.core.schema import header
+    from dris.experiments.deploy import TwinRig
+    from dris.experiments.wild import wild_rounds, wild_summary
+    from dris.robot.runtime import Runtime
+
+    rounds = []
+    with exported(policy) as folder, TwinRig(Runtime(folder), address) as rig:
+        for one in wild_rounds(rig, seed, lambda number: time.monotonic() > end):
+            rounds.append(one)
+            wrong = f"REFLEX: {'; '.join(one.reflexes)}; " if one.reflexes else ""
+            fastest = f"fastest joint {one.speed_share:.2f} of its limit"
+            print(
+                f"{one.number:>4}  {one.through:<14} {one.seconds:5.1f} s  {wrong}{fastest}; {one.ended}",
+                flush=True,
+            )
+    told = wild_summary(rounds)
+    for name, value in told.items():
+        print(f"{name}: {value}")
+    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
+    return 1 if told["reflexes"] or told["never_began"] else 0
