@@ -246,3 +246,15 @@ def test_the_learning_rate_falls_linearly_to_its_least_share(tmp_path):
     reports = train(tmp_path, tiny(iterations=10, ppo=PpoConfig(learning_rate=1e-3, min_lr_fraction=0.35)))
     rates = [r.figures["learning_rate"] for r in reports if r.stage == "policy"]
     assert rates == pytest.approx([1e-3, 9e-4, 8e-4, 7e-4, 6e-4, 5e-4, 4e-4, 3.5e-4, 3.5e-4, 3.5e-4])
+
+
+def test_a_warm_up_lets_the_learning_rate_rise_first(tmp_path):
+    ppo = PpoConfig(learning_rate=1e-3, min_lr_fraction=0.35, warm_up=0.4)
+    rates = [
+        r.figures["learning_rate"]
+        for r in train(tmp_path, tiny(iterations=10, ppo=ppo))
+        if r.stage == "policy"
+    ]
+    assert rates[:6] == pytest.approx([0.0, 0.25 * 9e-4, 0.5 * 8e-4, 0.75 * 7e-4, 6e-4, 5e-4])
+    with pytest.raises(ValueError, match=r"warm_up must lie in \[0, 1\), got 1"):
+        PpoConfig(warm_up=1.0)

@@ -117,6 +117,9 @@ class PpoConfig:
     """At the start; falls linearly with the iterations."""
     min_lr_fraction: float = 0.2
     """Share of the learning rate that it does not fall below; `ema_window` takes out the last jitter."""
+    warm_up: float = 0.0
+    """Share of the run over which the learning rate rises from 0. A run that goes on from another explores
+    little, and its optimiser remembers nothing: full steps at once can undo all that was learned."""
     last_std: float = 0.1
     """The actions' standard deviation is kept below a curve that falls geometrically to this."""
     epochs: int = 5
@@ -147,6 +150,8 @@ class PpoConfig:
         check_positive(self, "learning_rate", "last_std", "epochs", "mini_batches", "clip", "max_grad_norm")
         if not 0 <= self.min_lr_fraction <= 1:
             raise ValueError(f"min_lr_fraction must lie in [0, 1], got {self.min_lr_fraction}")
+        if not 0 <= self.warm_up < 1:
+            raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}")
         if not 0 <= self.ema_window < 1:
             raise ValueError(f"ema_window must lie in [0, 1), got {self.ema_window}")
         if not 0 <= self.weight_decay < math.inf:

@@ -246,7 +246,8 @@ class Trainer:
     def _anneal(self, done: float) -> None:
         """Learning rate and exploration at a share `done` of the run."""
         ppo, first_std = self.config.ppo, self.config.policy.first_std
-        self.algorithm.learning_rate = ppo.learning_rate * max(1 - done, ppo.min_lr_fraction)
+        rises = done / ppo.warm_up if done < ppo.warm_up else 1.0
+        self.algorithm.learning_rate = ppo.learning_rate * rises * max(1 - done, ppo.min_lr_fraction)
         for group in self.algorithm.optimizer.param_groups:
             group["lr"] = self.algorithm.learning_rate
         ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)

@@ -39,18 +39,21 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 _LOOP = {"instances": 1, "policy": _E2E, "noise": 4.0, "least_noise": 0.0}
-_THEN = {"iterations": 150, "ppo": {"learning_rate": 1e-3}}
+_THEN = {"iterations": 150, "ppo": {"learning_rate": 1e-3, "warm_up": 0.05}}
 
 
-def _lively(iterations: int, learning_rate: float, least: float = 0.4) -> dict[str, Any]:
+def _lively(
+    iterations: int, learning_rate: float, least: float = 0.4, warm_up: float = 0.0
+) -> dict[str, Any]:
     """Single balls of restitution `least` to 0.85, for a policy that is to be taken to a robot."""
     ppo = {"weight_decay": 0.07, "decay_encoder": False, "gamma": 0.97, "learning_rate": learning_rate}
+    ppo |= {"warm_up": warm_up}  # where a run goes on from another: docs/reports/policies.md
     single = {"instances": 1, "policy": _E2E, "iterations": iterations, "ppo": ppo}
     return {**single, "randomize": (("restitution", least, 0.85),)}
 
 
 _ROBOT_LOOP = {
-    **_lively(80, 7e-4), "noise": 4.0, "least_noise": 0.0, "delay_s": (0.0, 0.05),
+    **_lively(80, 7e-4, warm_up=0.1), "noise": 4.0, "least_noise": 0.0, "delay_s": (0.0, 0.05),
     "belief": {"prior": (("restitution", 0.3, 0.85),)},
 }  # fmt: skip
 BELIEF_METHODS: dict[str, dict[str, Any]] = {
@@ -62,10 +65,10 @@ BELIEF_METHODS: dict[str, dict[str, Any]] = {
     "loop-truth": {**_LOOP, **_THEN, "belief": {"reward": "truth"}, "after": "e2e"},
     "loop-worst": {**_LOOP, **_THEN, "belief": {"worst_share": 0.3}, "after": "e2e"},
     "loop-spread": {**_LOOP, **_THEN, "belief": {"view": "spread"}, "after": "e2e"},
-    # Five steps to a policy for a robot: docs/reports/policies.md.
+    # Five steps to a policy for a robot; the one that ships had no warm-up: docs/reports/policies.md.
     "robot-single": _lively(600, 3e-3),
-    "robot-lively": {**_lively(700, 1.5e-3), "after": "robot-single"},
-    "robot-livelier": {**_lively(900, 2e-3, 0.5), "after": "robot-lively"},
+    "robot-lively": {**_lively(700, 1.5e-3, warm_up=0.02), "after": "robot-single"},
+    "robot-livelier": {**_lively(900, 2e-3, 0.5, warm_up=0.02), "after": "robot-lively"},
     "robot-loop": {**_ROBOT_LOOP, "after": "robot-livelier"},
     "belief-robot": {**_ROBOT_LOOP, "after": "robot-loop"},
 }  # fmt: skip
