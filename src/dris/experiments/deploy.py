@@ -132,6 +132,20 @@ class TwinRig:
             self.twin.render(camera.name)
             self.twin.render(camera.name, (0, 0))
 
+    def home(self, session: Session) -> None:
+        """Connect a session and let it go home, as nothing but that happens.
+
+        Raises:
+            ArmError: It does not get there.
+        """
+        session.connect()
+        session.start()
+        until = self.twin.time_s + LONGEST_HOMING_S
+        while session.state == "homing" and self.twin.time_s < until:
+            self.gate.tick(session.tick, self.moves)
+        if session.state != "homed":
+            raise ArmError(f"not homed: {session.state} {session.reason}")
+
     def session(self, log: Log, act: Act | None = None) -> Session:
         """A session on that arm, with the runtime's policy or another."""
         clock = lambda: self.twin.time_s  # noqa: E731

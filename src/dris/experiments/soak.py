@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dris.catching.control import BallEstimate, BallObserver
-from dris.experiments.deploy import LONGEST_HOMING_S, TwinRig
+from dris.experiments.deploy import TwinRig
 from dris.experiments.trials.table import cells_of
 from dris.lab.fci.cabinet import STANDING
 from dris.lab.fci.faults import Faults
@@ -216,13 +216,7 @@ class _Round:
         rig = self.rig
         rig.gate.tick(lambda: rig.plant.start_trial(THINGS[self.what], self.launch, self.seed))
         rig.gate.release()
-        session.connect()
-        session.start()
-        until = rig.twin.time_s + LONGEST_HOMING_S
-        while session.state == "homing" and rig.twin.time_s < until:
-            rig.gate.tick(session.tick, rig.moves)
-        if session.state != "homed":
-            raise ArmError(f"not homed: {session.state} {session.reason}")
+        rig.home(session)
 
     def _throw(self, session: Session) -> None:
         rig = self.rig

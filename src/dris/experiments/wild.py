@@ -18,10 +18,9 @@ import numpy as np
 
 from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Dynamics
-from dris.experiments.deploy import LONGEST_HOMING_S, TwinRig
+from dris.experiments.deploy import TwinRig
 from dris.robot.arm import ArmError
 from dris.robot.log import Log
-from dris.robot.session import Session
 from dris.robot.shaping import Shaper
 
 Wish = Literal["anywhere", "far", "ends", "one-end", "shaken", "swung", "near", "not-finite"]
@@ -132,7 +131,7 @@ def _round(rig: TwinRig, number: int, seed: int, duration_s: float) -> WildRound
         # As a person does after a stop: from some places there is no clear way home.
         rig.gate.tick(lambda: rig.plant.lead_to(session.kinematics.home))
         rig.gate.release()
-        _home(rig, session)
+        rig.home(session)
         if through == "filter":
             session._shaper = NoLaw()
 
@@ -156,16 +155,6 @@ def _round(rig: TwinRig, number: int, seed: int, duration_s: float) -> WildRound
         number, through, ended, round(seconds, 3), reflexes, round(share, 4), dict(path.asked),
         dict(session.clauses), dict(session.beyond),
     )  # fmt: skip
-
-
-def _home(rig: TwinRig, session: Session) -> None:
-    session.connect()
-    session.start()
-    until = rig.twin.time_s + LONGEST_HOMING_S
-    while session.state == "homing" and rig.twin.time_s < until:
-        rig.gate.tick(session.tick, rig.moves)
-    if session.state != "homed":
-        raise ArmError(f"not homed: {session.state} {session.reason}")
 
 
 def wild_summary(rounds: list[WildRound]) -> dict[str, Any]:

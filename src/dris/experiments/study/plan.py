@@ -46,8 +46,10 @@ def _lively(
     iterations: int, learning_rate: float, least: float = 0.4, warm_up: float = 0.0
 ) -> dict[str, Any]:
     """Single balls of restitution `least` to 0.85, for a policy that is to be taken to a robot."""
-    ppo = {"weight_decay": 0.07, "decay_encoder": False, "gamma": 0.97, "learning_rate": learning_rate}
-    ppo |= {"warm_up": warm_up}  # where a run goes on from another: docs/reports/policies.md
+    ppo = {
+        "weight_decay": 0.07, "decay_encoder": False, "gamma": 0.97, "learning_rate": learning_rate,
+        "warm_up": warm_up,  # where a run goes on from another: docs/reports/policies.md
+    }  # fmt: skip
     single = {"instances": 1, "policy": _E2E, "iterations": iterations, "ppo": ppo}
     return {**single, "randomize": (("restitution", least, 0.85),)}
 
