@@ -137,7 +137,7 @@ def test_scores_name_the_belief_that_they_were_made_with():
     assert study.episodes_of("ensemble/ramp-1.3") == 250 and study.episodes_of("none/clean") == 1000
     stamp = study.stamp(Job("belief-robot", "fr3", 1))
     assert stamp["scored"]["conditions"]["ensemble/noise-2"].startswith("BeliefConfig(update='ensemble'")
-    assert stamp["before"]["iterations"] == 80  # of robot-loop
+    assert stamp["before"]["iterations"] == 500  # of robot-livelier
     for job in study.jobs:  # every belief and condition exists, and every run that one goes on from
         check_conditions(CatchingTask, tuple(split(name)[1] for name in study.conditions_of(job.preset)))
         assert all(split(name)[0] in BELIEFS for name in study.conditions_of(job.preset))

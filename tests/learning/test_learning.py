@@ -248,13 +248,36 @@ def test_the_learning_rate_falls_linearly_to_its_least_share(tmp_path):
     assert rates == pytest.approx([1e-3, 9e-4, 8e-4, 7e-4, 6e-4, 5e-4, 4e-4, 3.5e-4, 3.5e-4, 3.5e-4])
 
 
-def test_a_warm_up_lets_the_learning_rate_rise_first(tmp_path):
-    ppo = PpoConfig(learning_rate=1e-3, min_lr_fraction=0.35, warm_up=0.4)
-    rates = [
-        r.figures["learning_rate"]
-        for r in train(tmp_path, tiny(iterations=10, ppo=ppo))
-        if r.stage == "policy"
-    ]
-    assert rates[:6] == pytest.approx([0.0, 0.25 * 9e-4, 0.5 * 8e-4, 0.75 * 7e-4, 6e-4, 5e-4])
-    with pytest.raises(ValueError, match=r"warm_up must lie in \[0, 1\), got 1"):
-        PpoConfig(warm_up=1.0)
+def test_exploration_stays_between_its_bounds(tmp_path):
+    """From 0.3 the ceiling falls geometrically to 0.1 over ten iterations; the floor is 0.05."""
+    config = tiny(iterations=10, ppo=PpoConfig(last_std=0.1, least_std=0.05, learning_rate=1e-9))
+    trainer, stds = Trainer(LineTask, config, tmp_path), []
+    for report in trainer.run():
+        if report.stage == "policy":
+            stds.append(report.figures["std"])
+            with torch.no_grad():  # as if the fifth update had made it explore next to nothing
+                trainer.policy.actor.distribution.log_std_param.sub_(9.0 if report.done == 5 else 0.0)
+    assert stds[:5] == pytest.approx([0.3 * (1 / 3) ** (i / 10) for i in range(5)], rel=1e-4)
+    assert stds[5:] == pytest.approx([0.05] * 5, rel=1e-4)
+    with pytest.raises(ValueError, match=r"least_std must lie in \[0, last_std 0.1\], got 0.2"):
+        PpoConfig(least_std=0.2)
+    with pytest.raises(ValueError, match="begins at policy.first_std 0.05, below ppo.least_std 0.08"):
+        tiny(ppo=PpoConfig(least_std=0.08), policy=replace(tiny().policy, first_std=0.05))
+
+
+def rates_of(folder, **ppo):
+    config = tiny(iterations=10, ppo=PpoConfig(learning_rate=1e-3, min_lr_fraction=0.35, **ppo))
+    return [r.figures["learning_rate"] for r in train(folder, config) if r.stage == "policy"]
+
+
+def test_a_learning_rate_that_adapts_keeps_updates_small_and_itself_below_its_schedule(tmp_path):
+    """rsl_rl multiplies or divides it by 1.5 before each of the 20 steps of an iteration but the first."""
+    anything = rates_of(tmp_path / "anything", desired_kl=1e6)
+    # 1e-5 x 1.5^12 is beyond 1e-3: within the first iteration it is where the schedule alone would have it.
+    assert anything == pytest.approx([1e-3, 9e-4, 8e-4, 7e-4, 6e-4, 5e-4, 4e-4, 3.5e-4, 3.5e-4, 3.5e-4])
+    nothing = rates_of(tmp_path / "nothing", desired_kl=1e-12)
+    assert nothing == pytest.approx([1e-5] * 10)  # rsl_rl's least
+    with pytest.raises(ValueError, match="desired_kl must be None or positive and finite, got 0"):
+        PpoConfig(desired_kl=0.0)
+    with pytest.raises(ValueError, match="with desired_kl learning_rate is at most 0.01, got 0.03"):
+        PpoConfig(desired_kl=0.02, learning_rate=0.03)

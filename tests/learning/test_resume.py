@@ -18,7 +18,8 @@ from recipes import same, tiny, train, weights
 
 from dris.core.env import Env, EnvConfig
 from dris.learning.checkpoint import load_checkpoint
-from dris.learning.trainer import Trainer
+from dris.learning.config import PpoConfig
+from dris.learning.trainer import LEAST_RATE, Trainer
 
 
 def test_same_seed_same_weights_other_seed_other_weights(tmp_path):
@@ -36,6 +37,18 @@ def test_a_resumed_run_has_the_bits_of_an_uninterrupted_one(tmp_path, stop_after
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
     whole, cut = ((tmp_path / n / "metrics.jsonl").read_text() for n in ("whole", "cut"))
     assert whole == cut
+
+
+def test_a_resumed_run_goes_on_with_the_learning_rate_that_it_had_come_to(tmp_path):
+    config = tiny(ppo=PpoConfig(desired_kl=1e-2))
+    train(tmp_path / "whole", config)
+    train(tmp_path / "cut", config, stop_after=6)
+    saved = load_checkpoint(tmp_path / "cut" / "last.safetensors", "training").progress
+    assert (
+        2 * LEAST_RATE < saved["learning_rate"] < 0.8 * PpoConfig.learning_rate
+    )  # neither beginning nor end
+    train(tmp_path / "cut", config)
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 
 def test_the_time_of_a_run_is_that_of_its_iterations_however_often_it_stopped(tmp_path, monkeypatch):

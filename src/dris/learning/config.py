@@ -109,6 +109,10 @@ class PolicyConfig:
         _check_widths("hidden and film_width", (*self.hidden, self.film_width))
 
 
+LARGEST_ADAPTED_RATE = 1e-2
+"""That rsl_rl comes to."""
+
+
 @dataclass(frozen=True)
 class PpoConfig:
     """How the policy learns; what the paper leaves open was tuned here (docs/reports/policies.md)."""
@@ -117,11 +121,16 @@ class PpoConfig:
     """At the start; falls linearly with the iterations."""
     min_lr_fraction: float = 0.2
     """Share of the learning rate that it does not fall below; `ema_window` takes out the last jitter."""
-    warm_up: float = 0.0
-    """Share of the run over which the learning rate rises from 0. A run that goes on from another explores
-    little, and its optimiser remembers nothing: full steps at once can undo all that was learned."""
+    desired_kl: float | None = None
+    """How far an update should move the policy, as the mean divergence of its actions' distributions: beyond
+    twice of it the learning rate falls step by step, below half of it the rate rises again, up to the
+    schedule's. None: the schedule alone. For a run that goes on from another: it explores little, and the
+    same step of the weights changes its actions more, in their standard deviations
+    (docs/reports/policies.md)."""
     last_std: float = 0.1
-    """The actions' standard deviation is kept below a curve that falls geometrically to this."""
+    """The actions' standard deviation is kept below a curve that falls geometrically to this,"""
+    least_std: float = 0.0
+    """and above this: a policy that explores less learns less from an iteration."""
     epochs: int = 5
     """Passes through an iteration's steps."""
     mini_batches: int = 4
@@ -148,10 +157,16 @@ class PpoConfig:
             found = f"got {self.gamma} and {self.gae_lambda}"
             raise ValueError(f"gamma must lie in (0, 1) and gae_lambda in [0, 1], {found}")
         check_positive(self, "learning_rate", "last_std", "epochs", "mini_batches", "clip", "max_grad_norm")
+        if not 0 <= self.least_std <= self.last_std:
+            raise ValueError(f"least_std must lie in [0, last_std {self.last_std}], got {self.least_std}")
         if not 0 <= self.min_lr_fraction <= 1:
             raise ValueError(f"min_lr_fraction must lie in [0, 1], got {self.min_lr_fraction}")
-        if not 0 <= self.warm_up < 1:
-            raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}")
+        if self.desired_kl is not None and not 0 < self.desired_kl < math.inf:
+            raise ValueError(f"desired_kl must be None or positive and finite, got {self.desired_kl}")
+        if self.desired_kl is not None and self.learning_rate > LARGEST_ADAPTED_RATE:
+            raise ValueError(
+                f"with desired_kl learning_rate is at most {LARGEST_ADAPTED_RATE}, got {self.learning_rate}"
+            )
         if not 0 <= self.ema_window < 1:
             raise ValueError(f"ema_window must lie in [0, 1), got {self.ema_window}")
         if not 0 <= self.weight_decay < math.inf:
@@ -213,6 +228,9 @@ class TrainConfig:
         check_at_least_one(threads=self.threads, save_every=self.save_every)
         check_at_least_one(evaluate_every=self.evaluate_every, evaluate_episodes=self.evaluate_episodes)
         check_seed(self.seed)
+        if self.ppo.least_std > self.policy.first_std:
+            least, first = self.ppo.least_std, self.policy.first_std
+            raise ValueError(f"exploration begins at policy.first_std {first}, below ppo.least_std {least}")
         if not 0 <= self.noise < math.inf:
             raise ValueError(f"noise must be 0 or more and finite, got {self.noise}")
         if not self.evaluate_on:

@@ -52,6 +52,8 @@ from dris.learning.run_folder import Metrics, check_same, claim_folder, warn_of_
 
 SAVE_S = 60.0
 """A checkpoint is never older than this and an iteration [s]."""
+LEAST_RATE = 1e-5
+"""A learning rate that adapts begins here, rsl_rl's least; times 1.5 a step it finds its level soon."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +187,15 @@ class Trainer:
         storage = RolloutStorage("rl", sets, self.task.horizon, inputs, [self.task.action_size])
         distributed = {"global_rank": self.rank, "local_rank": self.rank, "world_size": self.processes}
         algorithm = PPO(
-            self.policy.actor, critic, storage, schedule="fixed", learning_rate=ppo.learning_rate,
+            self.policy.actor, critic, storage,
+            learning_rate=ppo.learning_rate if ppo.desired_kl is None else LEAST_RATE,
+            schedule="fixed" if ppo.desired_kl is None else "adaptive", desired_kl=ppo.desired_kl,
             num_learning_epochs=ppo.epochs, num_mini_batches=ppo.mini_batches, clip_param=ppo.clip,
             gamma=ppo.gamma, lam=ppo.gae_lambda, entropy_coef=0.0, max_grad_norm=ppo.max_grad_norm,
             multi_gpu_cfg=distributed if self.processes > 1 else None,
         )  # fmt: skip
         algorithm.optimizer = self._optimizer(critic)
+        algorithm.optimizer.register_step_pre_hook(lambda *_: self._keep_below_schedule())
         if self.processes > 1:
             algorithm.broadcast_parameters()
         return algorithm
@@ -246,13 +251,20 @@ class Trainer:
     def _anneal(self, done: float) -> None:
         """Learning rate and exploration at a share `done` of the run."""
         ppo, first_std = self.config.ppo, self.config.policy.first_std
-        rises = done / ppo.warm_up if done < ppo.warm_up else 1.0
-        self.algorithm.learning_rate = ppo.learning_rate * rises * max(1 - done, ppo.min_lr_fraction)
+        self._scheduled_rate = ppo.learning_rate * max(1 - done, ppo.min_lr_fraction)
+        if ppo.desired_kl is None:
+            self.algorithm.learning_rate = self._scheduled_rate
+        self._keep_below_schedule()
+        ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)
+        floor = math.log(ppo.least_std) if ppo.least_std > 0 else -math.inf
+        with torch.no_grad():
+            self.policy.actor.distribution.log_std_param.clamp_(min=floor, max=ceiling)
+
+    def _keep_below_schedule(self) -> None:
+        """Cut what rsl_rl made of the learning rate, to reach `desired_kl`, to the schedule's."""
+        self.algorithm.learning_rate = min(self.algorithm.learning_rate, self._scheduled_rate)
         for group in self.algorithm.optimizer.param_groups:
             group["lr"] = self.algorithm.learning_rate
-        ceiling = (1 - done) * math.log(first_std) + done * math.log(ppo.last_std)
-        with torch.no_grad():
-            self.policy.actor.distribution.log_std_param.clamp_(max=ceiling)
 
     def _average(self, iteration: int) -> None:
         """Bring the running mean of the weights up to date; early on it forgets faster."""
@@ -298,6 +310,7 @@ class Trainer:
         tensors |= named("average", self.averaged.actor.state_dict())
         tensors |= named("adam", adam_tensors(algorithm.optimizer))
         progress = {"iteration": done, "best": self.best, "seconds": self.seconds, "world": self._world()}
+        progress["learning_rate"] = algorithm.learning_rate  # that of the last update, if it adapts
         if done == self.config.iterations:  # first: a run whose last checkpoint is there has its policy
             self._save_policy(self.folder / "policy.safetensors", {"iteration": done})
         saved = Checkpoint("training", tensors, self._stored_config, progress)
@@ -322,4 +335,5 @@ class Trainer:
         load_into(self.averaged.actor, saved.group("average"), str(file))
         load_adam(self.algorithm.optimizer, saved.group("adam"))
         self.best, self.seconds = saved.progress["best"], saved.progress.get("seconds")
+        self.algorithm.learning_rate = saved.progress.get("learning_rate", self.algorithm.learning_rate)
         return saved.progress["iteration"]
