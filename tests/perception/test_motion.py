@@ -21,7 +21,8 @@ from sights import (
 
 from dris.lab.drawn_scene import Scene, clutter
 from dris.perception.detect import Detection, detect
-from dris.perception.motion import GRAVITY_IN_BASE, NONE, arrival_of, fit_motion
+from dris.perception.motion import GRAVITY_IN_BASE, NONE, Sights, arrival_of, doubt, fit_motion
+from dris.perception.track_config import TrackerConfig
 from dris.perception.triangulate import sight_of, triangulate, triangulate_detections
 
 # Triangulation.
@@ -165,3 +166,29 @@ def test_an_acceleration_is_found_when_it_is_not_known():
     ratio = np.sqrt(np.diag(free.covariance)[3:] / np.diag(known.covariance)[3:])
     assert ratio == pytest.approx(np.full(3, 4.0), rel=0.15)
     assert fit_motion(sights[:4], None, 0.3) is None  # two of each camera do not tell
+
+
+def test_a_motion_is_doubted_where_another_acceleration_explains_the_sights_far_better():
+    """Half of gravity: free fall over 0.105 s leaves chi^2 to win, and the velocity at the end is off by much.
+
+    A straight line through free fall is doubted, too; free fall itself, seen with a fifth of the noise that
+    is reckoned with, is not, and no third fit is made for it.
+    """
+    config, generator = TrackerConfig(), np.random.default_rng(4)
+    slow = np.array([0.0, 0.0, -0.5 * G])
+    path = lambda t: START + VELOCITY * t + 0.5 * slow * t * t  # noqa: E731
+    times = [(t + 0.005 * k, k) for t in TIMES for k in (0, 1)]
+    pushed = [exact_sight(PLAIN, t, k, path(t), generator.normal(0, 0.06, 2)) for t, k in times]
+    fallen = throw_sights(PLAIN, START, VELOCITY, TIMES, 0.005, 0.06, generator)
+    for seen, assumed, least in ((pushed, GRAVITY_IN_BASE, 0.1), (fallen, NONE, 0.3)):
+        motion = fit_motion(seen, assumed, config.sigma_px)
+        free = fit_motion(seen, None, config.sigma_px)
+        assert motion.chi_square - free.chi_square > 0.5 * config.change_chi_square
+        expected = np.linalg.norm(free.velocity_in_base - motion.velocity_in_base)
+        assert (
+            doubt(Sights.of(seen), motion, motion, config) == pytest.approx(expected, rel=1e-6)
+            and expected > least
+        )
+    right = fit_motion(fallen, GRAVITY_IN_BASE, config.sigma_px)
+    assert right.chi_square < 0.5 * config.change_chi_square
+    assert doubt(Sights.of(fallen), right, right, config) == 0.0

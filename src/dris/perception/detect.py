@@ -17,6 +17,10 @@ from dris.perception.camera import Array
 
 Image = NDArray[np.uint8]
 
+_BLOCK = np.ones((3, 3), np.uint8)
+_AT_EDGE = 2
+"""Rows that opening with that block gets wrong at an edge that is none."""
+
 
 @dataclass(frozen=True)
 class BallColour:
@@ -129,15 +133,14 @@ def candidates(
     left, top, right, bottom = _region(image.shape, near_px, config.roi_half_px)
     if right - left < 3 or bottom - top < 3:
         return []
-    mask = config.colour.mask(image[top:bottom, left:right])
-    if ignore is not None:
-        mask[ignore[top:bottom, left:right] > 0] = 0
-    # Opening removes single pixels of noise, which would otherwise make hundreds of outlines.
-    mask = cv2.morphologyEx(mask, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))  # type: ignore[assignment]
-    outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    region, size = image[top:bottom, left:right], (right - left, bottom - top)
+    opened = opened_mask(region, config.colour, None if ignore is None else ignore[top:bottom, left:right])
+    if opened is None:
+        return []
+    mask, corner = opened
+    outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE, offset=corner)
     # The largest few: whatever is smaller is clutter.
     outlines = sorted((o for o in outlines if len(o) >= 8), key=len, reverse=True)[:6]
-    size = (mask.shape[1], mask.shape[0])
     found = [d for d in (_fit(o[:, 0].astype(np.float64), size, config) for o in outlines) if d is not None]
     return [replace(d, centre_px=(d.centre_px[0] + left, d.centre_px[1] + top)) for d in found]
 
@@ -163,6 +166,45 @@ def _region(
     # A prediction outside the image leaves the strip of it that the ball could still touch.
     x, y = (round(min(max(value, -1e6), 1e6)) for value in near_px)
     return max(x - half, 0), max(y - half, 0), min(x + half, width), min(y + half, height)
+
+
+def opened_mask(
+    region: Image, colour: BallColour, ignore: Image | None = None
+) -> tuple[Image, tuple[int, int]] | None:
+    """A region's mask after opening, as far as anything is left of it: that part, and its left and top.
+
+    Opening removes single pixels of noise, which would otherwise make hundreds of outlines. It keeps blocks
+    of 3 x 3 pixels, of which those beyond the region's edge count as coloured. Every such block holds a pixel
+    of every third row and column: a ninth of the pixels tells where to look, and nothing is missed.
+    """
+    wider = cv2.copyMakeBorder(region, 0, 2, 0, 2, cv2.BORDER_REPLICATE)  # blocks beyond the last pixels
+    few = (-(-wider.shape[1] // 3), -(-wider.shape[0] // 3))
+    coarse = colour.mask(cv2.resize(wider, few, interpolation=cv2.INTER_NEAREST))  # type: ignore[arg-type]
+    left, top, width, height = cv2.boundingRect(coarse)
+    if not width:
+        return None
+    rows = _around(top, height, wider.shape[0] / few[1])
+    columns = _around(left, width, wider.shape[1] / few[0])
+    mask = colour.mask(region[rows, columns])
+    if ignore is not None:
+        mask[ignore[rows, columns] > 0] = 0
+    mask = cv2.morphologyEx(mask, cv2.MORPH_OPEN, _BLOCK)  # type: ignore[assignment]
+    # Where the part was cut from its region, what is beyond the edge does not count.
+    if rows.start > 0:
+        mask[:_AT_EDGE] = 0
+    if rows.stop < region.shape[0]:
+        mask[-_AT_EDGE:] = 0
+    if columns.start > 0:
+        mask[:, :_AT_EDGE] = 0
+    if columns.stop < region.shape[1]:
+        mask[:, -_AT_EDGE:] = 0
+    return mask, (columns.start, rows.start)
+
+
+def _around(first: int, count: int, spacing: float) -> slice:
+    """Rows or columns around some of every third: blocks reach two further, rounding one, then an edge."""
+    margin = 3 + _AT_EDGE
+    return slice(max(int(first * spacing) - margin, 0), int((first + count - 1) * spacing) + margin + 1)
 
 
 def _fit(points: Array, size: tuple[int, int], config: DetectorConfig) -> Detection | None:

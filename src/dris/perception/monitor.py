@@ -18,6 +18,7 @@ import math
 import zlib
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -225,7 +226,7 @@ class Monitor:
     @property
     def plate_shifts_px(self) -> tuple[float | None, float | None]:
         """How far each camera sees the plate from where it should, in the median; None: not made out."""
-        first, second = (float(np.median(c.shifts)) if c.shifts else None for c in self._cameras)
+        first, second = (median(c.shifts) if c.shifts else None for c in self._cameras)
         return first, second
 
     @property
@@ -261,19 +262,16 @@ class Monitor:
         """What is wrong with cameras and clocks."""
         config = self.config
         for index, one in enumerate(self._cameras):
-            count = Counter(one.stamps)
-            if count["stamp ahead"] >= config.bad_stamps:
-                return (
-                    "stamp ahead",
-                    f"{count['stamp ahead']} of the last {len(one.stamps)} of camera {index}",
-                )
-            wrong = count["stamps out of order"] + count["late frame"]
-            if count["stamps out of order"] >= config.bad_stamps or wrong >= config.late_frames:
+            ahead = one.stamps.count("stamp ahead")
+            if ahead >= config.bad_stamps:
+                return "stamp ahead", f"{ahead} of the last {len(one.stamps)} of camera {index}"
+            disorder = one.stamps.count("stamps out of order")
+            wrong = disorder + one.stamps.count("late frame")
+            if disorder >= config.bad_stamps or wrong >= config.late_frames:
                 return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
             if one.repeats >= config.repeats:
                 return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
-            if len(one.shifts) == config.shifts and float(np.median(one.shifts)) > config.shift_px:
-                shift = float(np.median(one.shifts))
+            if len(one.shifts) == config.shifts and (shift := median(one.shifts)) > config.shift_px:
                 return "plate elsewhere", (
                     f"camera {index} sees the plate {shift:.0f} px from where it should be, allowed are "
                     f"{config.shift_px:g}: moved, exchanged, or another camera's calibration"

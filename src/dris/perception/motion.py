@@ -201,9 +201,11 @@ def doubt(sights: Sights, motion: Motion, alone: Motion, config: TrackerConfig) 
 
     0 unless that explains the sights better than the motion that was fitted to them `alone`.
     """
-    free = fit_motion(sights, None, config.sigma_px, motion.reference_s)
     least, shortest_s = 0.5 * config.change_chi_square, 0.7 * config.flight_proof_s
-    if free is None or free.span_s < shortest_s or alone.chi_square - free.chi_square < least:
+    if alone.span_s < shortest_s or alone.chi_square < least:
+        return 0.0  # as on most frames: nothing can fit so much better
+    free = fit_motion(sights, None, config.sigma_px, motion.reference_s)
+    if free is None or alone.chi_square - free.chi_square < least:
         return 0.0
     return float(np.linalg.norm(free.velocity_in_base - motion.velocity_in_base))
 
