@@ -1,6 +1,10 @@
-"""The command, as a user calls it."""
+"""The command, as a user calls it.
+
+Long, because all share one way to call it.
+"""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -291,6 +295,21 @@ def test_an_interrupt_says_whether_the_command_goes_on(verb, goes_on, here, monk
     out = here(verb, ok=False)
     assert out.returncode == 130 and out.stderr.startswith("dris: interrupted")
     assert ("the same command goes on" in out.stderr) == goes_on
+
+
+def test_verbs_that_draw_do_so_without_a_screen(here, monkeypatch):
+    """`dris deploy NAME --twin` once exported the policy first, and MuJoCo had chosen how to draw by then."""
+    for name in ("MUJOCO_GL", "DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    seen = []
+    monkeypatch.setattr(
+        "tyro.extras.subcommand_cli_from_dict", lambda *_, **__: seen.append(os.environ.get("MUJOCO_GL")) or 0
+    )
+    here("deploy", "e2e", "--twin")
+    assert seen == ["egl"]
+    monkeypatch.delenv("MUJOCO_GL")
+    here("evaluate", "e2e")  # where nothing is drawn nothing is needed to draw
+    assert seen == ["egl", None]
 
 
 def test_the_version_is_told():

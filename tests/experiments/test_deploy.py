@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from fci import AWAY, Served, skip_if_starved
 
 from dris.catching.settings import CatchingConfig
 from dris.cli.robot import deploy, identify_gains
+from dris.experiments.deploy import run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
 from dris.experiments.real_arm import drive_of
 from dris.lab.drives import drive
@@ -81,6 +83,37 @@ def test_an_interrupted_deployment_goes_on_with_what_is_missing(tmp_path):
     file.write_text("{}")
     with pytest.raises(ValueError, match="holds no deployment"):
         read_outcomes(file, settings, resume=True)
+
+
+@pytest.mark.parametrize("how", ["raised", "told"])
+def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, monkeypatch):
+    """Once every later trial failed with the first that lost its connection, in a second each.
+
+    Before the arm moves that is raised; in the middle of a trial the session tells it.
+    """
+    connected = [0]
+
+    def one(rig, session, what, launch, seed, name, *others):
+        if connected[0] > 0:
+            return Outcome(name, True, True, "catching", "", (), {}, {}, 0.5, 900)
+        rig.said.append("timed out")
+        if how == "raised":
+            raise ArmError("Net Exception")
+        return Outcome(name, False, True, "fault", "Net Exception", (), {}, {}, 0.5, 900)
+
+    monkeypatch.setattr("dris.experiments.deploy._one", one)
+    rig = SimpleNamespace(
+        runtime=SimpleNamespace(contract=SimpleNamespace(policy="p")), config=CatchingConfig(),
+        session=lambda log: SimpleNamespace(stop=lambda reason: None), said=["of an earlier trial"],
+        server=SimpleNamespace(cabinet=SimpleNamespace(reflexes=[])),
+        twin=SimpleNamespace(speed_share=0.0), gate=SimpleNamespace(release=lambda: None),
+        answers=lambda: connected[0] > 0, reconnect=lambda: connected.__setitem__(0, connected[0] + 1),
+    )  # fmt: skip
+    outcomes = list(run_trials(rig, "ramps", 3, 1, True, None))
+    assert [outcome.state for outcome in outcomes] == ["fault", "catching", "catching"]
+    if how == "raised":
+        assert outcomes[0].reason == "Net Exception; the robot's side: timed out"
+    assert connected == [1]
 
 
 @needs_franky

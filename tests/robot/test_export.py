@@ -117,6 +117,8 @@ def test_the_runtime_acts_as_torch(exported):
         runtime.act(np.zeros((1, 1, 6)), np.zeros((1, 3)))
     with pytest.raises(ValueError, match="not finite"):
         runtime.act_one(states * np.nan, tilt)
+    with pytest.raises(ValueError, match="not finite"):  # in the network's own numbers
+        runtime.act_one(np.full(6, 1e39), tilt)
     with pytest.raises(ValueError, match="states must be"):
         runtime.act_one(np.zeros(5), tilt)
     assert (runtime.act_one(states, tilt) == runtime.act(states[None, None], tilt[None])[0]).all()

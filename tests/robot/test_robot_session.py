@@ -1,4 +1,7 @@
-"""A session goes where it should, and stops when anything is wrong."""
+"""A session goes where it should, and stops when anything is wrong.
+
+Long, because all share one arm and one sky.
+"""
 
 import math
 from dataclasses import replace
@@ -97,6 +100,22 @@ def test_from_connecting_to_a_catch_and_home_again():
     assert not arm.moving and session.state == "stopped"
     session.tick()
     assert arm.asked.count("stop") == 1 and not arm.moving  # nothing moves after a stop
+
+
+def test_a_policy_is_rehearsed_before_every_decision_and_at_no_other_time():
+    called = []
+    session, arm, sky = homed(
+        act=lambda s, c: called.append("act") or np.zeros(5), rehearse=lambda: called.append("rehearsed")
+    )
+    sky.thrown_s = arm.ticks * 1e-3 + 0.2
+    session.arm_now()
+    run(session, lambda: session.state == "catching")
+    for _ in range(200):  # four steps of 50 ms
+        session.tick()
+    session.go_home()
+    run(session, lambda: session.state == "homed")
+    assert called == ["rehearsed", "act"] * 4 + ["rehearsed"] + called[9:]
+    assert called[9:] in ([], ["act"])  # whether the fifth was still due
 
 
 def test_nothing_moves_before_it_is_told_to():

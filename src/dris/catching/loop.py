@@ -69,6 +69,10 @@ class CatchLoop:
         if self.began_s is not None and self._controller.due(now_s):
             self._step(now_s)
 
+    def decides_at(self, time_s: float) -> bool:
+        """Whether a control step is due at a time, as far as that is known now."""
+        return self.began_s is not None and self._controller.due(time_s)
+
     def _may_begin(self, now_s: float, watch: bool) -> bool:
         """Whether the ball is as near as the policy was trained to see it first, and seen."""
         if self.approach is not None:

@@ -11,7 +11,6 @@ import tyro
 from dris.core import validation
 from dris.core.constants import STUDY_SEED
 from dris.core.files import read_json, write_json
-from dris.core.process import draw_without_screen
 from dris.core.schema import header
 from dris.experiments import World
 from dris.experiments.trials.config import TrialsConfig
@@ -55,7 +54,6 @@ def bench(
 
         result = bench_train(instances, repeats)
     elif what == "robot":
-        draw_without_screen()
         from dris.experiments.bench.robot import bench_robot, table
 
         result = bench_robot(repeats=repeats)
@@ -170,7 +168,6 @@ def trials(
     if films:  # before hours of trials
         validation.check_extra("imageio", "video")
         validation.check_extra("viser", "view")
-    draw_without_screen()
     from dris.experiments.trials.table import film_table, run_table
 
     out.mkdir(parents=True, exist_ok=True)

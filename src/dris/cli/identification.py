@@ -23,9 +23,6 @@ def on_twin(
     runtime: Runtime, address: str, excitation: ExcitationConfig, log: Path, json_file: Path | None
 ) -> int:
     """Identify the twin's arm behind Franka's protocol, and compare with the truth."""
-    from dris.core.process import draw_without_screen
-
-    draw_without_screen()
     from dris.experiments.deploy import TwinRig
     from dris.experiments.identification import Truth, excite_twin, identified
     from dris.robot.preflight import passed, preflight

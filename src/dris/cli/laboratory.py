@@ -12,7 +12,6 @@ import tyro
 
 from dris.core import validation
 from dris.core.files import write_json
-from dris.core.process import draw_without_screen
 from dris.core.schema import header
 from dris.lab.fci.faults import Faults
 
@@ -43,7 +42,6 @@ def lab(
     """
     validation.check_at_least_one(repeats=repeats)
     validation.check_json(json_file)
-    draw_without_screen()
     measures: dict[str, Callable[[], Any]] = {
         "contact": _contact,
         "gains": lambda: _gains(policy),

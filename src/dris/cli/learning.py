@@ -270,9 +270,6 @@ def play(
     validation.check_out(out)
     if html:
         validation.check_extra("viser", "view")
-    from dris.core.process import draw_without_screen
-
-    draw_without_screen()
     from dris.belief.config import BELIEFS
     from dris.evaluation.registry import find_policy, policy_file
     from dris.evaluation.scores import one_condition

@@ -12,6 +12,7 @@ import tyro
 from dris import __version__
 from dris.cli import experiments, laboratory, learning, robot, soaking, viewing
 from dris.core.errors import DrisError
+from dris.core.process import draw_without_screen
 
 
 def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
@@ -41,6 +42,10 @@ GOES_ON = ("train", "study", "trials")
 """Verbs that keep what they have done: the same command goes on where it stopped."""
 
 
+DRAWS = ("play", "deploy", "identify-gains", "trials", "bench", "lab")
+"""Verbs that draw pictures or what cameras see; the others need no way to draw."""
+
+
 class _Plain:
     """A stream without tyro's inner names in it."""
 
@@ -61,6 +66,8 @@ def main() -> None:
     """Entry point of the command."""
     sys.stderr = _Plain(sys.stderr)  # type: ignore[assignment]
     arguments = sys.argv[1:]
+    if arguments and arguments[0] in DRAWS:
+        draw_without_screen()  # before the verb: whatever imports MuJoCo first decides how it draws
     if arguments == ["--version"]:
         print(f"dris {__version__}")
         return

@@ -251,9 +251,6 @@ def _in_twin(
     json_file: Path | None,
     resume: bool,
 ) -> int:
-    from dris.core.process import draw_without_screen
-
-    draw_without_screen()
     from dris.experiments.deploy import TwinRig, run_trials
     from dris.experiments.deployment import read_outcomes, write_outcomes
     from dris.robot.preflight import passed, preflight

@@ -99,6 +99,24 @@ class TwinRig:
         """Start a driver; one that was there before must be gone."""
         self.arm = DriverProcess(Fr3, self.fr3, self.silence_s)
 
+    def answers(self) -> bool:
+        """Whether the driver still tells the robot's state."""
+        try:
+            self.arm.state()
+        except ArmError:
+            return False
+        return True
+
+    def reconnect(self) -> None:
+        """Start a driver in place of one that is gone or has lost the robot.
+
+        Raises:
+            ArmError: The robot does not answer a new one either.
+        """
+        self.arm.process.kill()
+        self.arm.close()
+        self.connect()
+
     def __exit__(self, *_: object) -> None:
         self.gate.release()
         self.arm.close()
@@ -153,6 +171,7 @@ class TwinRig:
         return Session(
             arm, TruthObserver(self.twin), act or self.runtime.act_one,
             as_driven(self.config, self.drive), law_of(self.drive), clock, log, speed_share=self.speed_share,
+            rehearse=self.runtime.rehearse if act is None else lambda: None,
         )  # fmt: skip
 
 
@@ -182,16 +201,19 @@ def run_trials(
             policy=rig.runtime.contract.policy, trial=name, task_config=rig.config,
         )  # fmt: skip
         session = rig.session(log)
-        stopped = len(rig.server.cabinet.reflexes)
+        heard, stopped = len(rig.said), len(rig.server.cabinet.reflexes)
         try:
-            yield _one(rig, session, what, launch, number, name, perfect_sight, stopped, show)
+            outcome = _one(rig, session, what, launch, number, name, perfect_sight, stopped, show)
         except ArmError as error:
-            if not rig.arm.process.is_alive():
-                raise  # no later trial would fare better
-            yield Outcome(name, False, False, "fault", str(error), (), {}, {}, rig.twin.speed_share, 0)
+            said = "; ".join(rig.said[heard:][-2:])
+            reason = f"{error}; the robot's side: {said or 'nothing'}"
+            outcome = Outcome(name, False, False, "fault", reason, (), {}, {}, rig.twin.speed_share, 0)
         finally:
             rig.gate.release()  # an arm that stops needs time to pass
             session.stop("the trial is over")
+        yield outcome
+        if outcome.state == "fault" and not rig.answers():
+            rig.reconnect()  # or every later trial would be lost with this one
 
 
 def _one(

@@ -135,7 +135,7 @@ def _catch(
     observer = eyes if believed is None else BeliefObserver(eyes, kinematics, believed)
     session = Session(
         arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log,
-        speed_share=speed_share,
+        speed_share=speed_share, rehearse=runtime.rehearse,
     )  # fmt: skip
 
     def tell(line: str) -> None:

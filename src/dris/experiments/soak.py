@@ -290,9 +290,7 @@ class _Round:
         except ArmError:
             self.broken = True
         if self.broken:
-            rig.arm.process.kill()
-            rig.arm.close()
-            rig.connect()
+            rig.reconnect()
             self.new_driver = True
 
     def _clear(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from dris.core.validation import check_extra
 from dris.robot.contract import GOLDEN, ONNX, ContractError, read_contract
 
+LARGEST = float(np.finfo(np.float32).max)
 NOT_FINITE = "the observation is not finite: do not act on it"
 
 
@@ -70,11 +71,19 @@ class Runtime:
         states, condition = np.asarray(states), np.asarray(condition)
         if states.shape != self._state.shape[2:] or condition.shape != self._condition.shape[1:]:
             return self.act(states[None, None], condition[None])[0]  # which says what is wrong
-        self._state[0, 0], self._condition[0] = states, condition
-        if not (np.isfinite(self._state).all() and np.isfinite(self._condition).all()):
+        # NaN compares with nothing, and what the network's numbers cannot hold is infinite there.
+        if not all(-LARGEST <= value <= LARGEST for value in (*states.tolist(), *condition.tolist())):
             raise ValueError(NOT_FINITE)
+        self._state[0, 0], self._condition[0] = states, condition
         self._session.run_with_iobinding(self._one)
         return self._action[0].copy()
+
+    def rehearse(self) -> None:
+        """Act once more on what was seen last, for nobody.
+
+        A millisecond before a decision: network and weights are in the processor's caches when it counts.
+        """
+        self._session.run_with_iobinding(self._one)
 
     def _bind_one(self) -> None:
         """Memory for one observation and its action."""

@@ -37,6 +37,7 @@ from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
+from dris.robot.wish import Wish
 
 State = Literal[
     "disconnected", "connected", "homing", "homed", "following", "armed", "approaching", "catching",
@@ -51,19 +52,6 @@ FROZEN_S = 0.1
 """An arm that tells the same time for so long is not heard any more [s]."""
 LATE_S, MOST_RECOVERIES = 0.0015, 3
 """After a tick that was longer [s], the torque is taken from where the arm has come to."""
-
-
-class _Wish:
-    """The robot as the catch loop knows it: what it asks for is kept, not sent; a tick has one time."""
-
-    def __init__(self, time_s: float, q: np.ndarray):
-        self.time_s, self.q, self.wished = time_s, q, q
-
-    def joints(self) -> np.ndarray:
-        return self.q
-
-    def set_reference(self, q: np.ndarray) -> None:
-        self.wished = np.asarray(q, dtype=float)
 
 
 class Session:
@@ -81,6 +69,7 @@ class Session:
         safety: SafetyConfig | None = None,
         begins_when_seen: bool = False,
         speed_share: float = 1.0,
+        rehearse: Callable[[], None] = lambda: None,
     ):
         """Get ready; nothing is sent.
 
@@ -97,6 +86,8 @@ class Session:
                 on the plate; otherwise the arm approaches first.
             speed_share: Of all that it may do, for a first run: joints, plate, approach and way home go no
                 faster than this share of what they would.
+            rehearse: Called in the tick before a decision, and once before the first, so that the policy is
+                quick when it is asked: `dris.robot.runtime.Runtime.rehearse`.
         """
         self.arm, self.observer, self.clock = arm, observer, clock
         self.begins_when_seen, self.speed_share = begins_when_seen, speed_share
@@ -104,6 +95,7 @@ class Session:
             speed_share, config, law, safety or SafetyConfig(law.stiffness, law.damping)
         )
         self._act, self._config, self._law, self._log = act, config, law, log or Log()
+        self._rehearse, self._tick_s = rehearse, TICK_S
         self.kinematics = Kinematics(config.home, config.mount)
         self._clearance = Clearance(self.kinematics.home, config.mount)
         self.limits: JointLimits = self.kinematics.limits
@@ -163,7 +155,7 @@ class Session:
         """Wait for a ball from now on."""
         self._expect("homed")
         assert self.measured is not None  # an arm that is homed has told where it is
-        wish = self._wish = _Wish(self.clock(), self.measured.q)
+        wish = self._wish = Wish(self.clock(), self.measured.q)
         controller = Controller(self._act, self._config)
         slow = ApproachLimits(speed_share=self.speed_share * ApproachLimits.speed_share)
         approach = None if self.begins_when_seen else Approach(self._config, self.kinematics, slow)
@@ -172,6 +164,7 @@ class Session:
         wish.wished = self.kinematics.home.copy()
         self._last_s = self.clock() - TICK_S  # a new ball may come with a clock of its own
         self.loop = CatchLoop(wish, self.observer, controller, approach, on_step=self._saw)
+        self._rehearse()
         self._go("armed", "")
 
     def follow(self, path: Path) -> None:
@@ -235,6 +228,8 @@ class Session:
             return self.stop(str(error), "fault")
         if self.state in MOVING or self.state == "homed":
             self._send(now_s, measured, wished)
+        if self.state == "catching" and self.loop is not None and self.loop.decides_at(now_s + self._tick_s):
+            self._rehearse()
 
     def _wished(self, now_s: float, measured: ArmState) -> np.ndarray:
         """Joints that approach, policy or the way home ask for; changes the state as they say."""
@@ -265,11 +260,12 @@ class Session:
         dt_s = now_s - self._last_s
         if dt_s <= 0:  # the same millisecond of the robot again
             return
+        self._tick_s = min(dt_s, LONGEST_TICK_S)
         q, dq, arm = measured.q, measured.dq, self.kinematics.dynamics(measured.q, measured.dq)
         if dt_s > LATE_S:  # the arm has moved on under its last reference
             self._torque = asked_torque(self.safety, self._sent, q, dq, arm.bias)
             self._shaper.correct(arm, self._torque)
-        shaped = self._shaper.reference(q, dq, wished, min(dt_s, LONGEST_TICK_S), arm)
+        shaped = self._shaper.reference(q, dq, wished, self._tick_s, arm)
         age_s = self._age(now_s)
         now = Measured(q, dq, self._sent, self._torque, dt_s, arm.bias, arm.inertia, age_s)
         safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)

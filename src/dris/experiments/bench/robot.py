@@ -153,7 +153,10 @@ def _live(
     if inner.on_sight is not None:
         inner.on_sight = watch.timed("belief", inner.on_sight)
     act = watch.timed("act", runtime.act_one)
-    session = Session(arm, observer, act, as_driven(config, driven), law_of(driven), lambda: now_s)
+    session = Session(
+        arm, observer, act, as_driven(config, driven), law_of(driven), lambda: now_s,
+        rehearse=runtime.rehearse,
+    )  # fmt: skip
     session.connect()
     session.start()
     while session.state == "homing" and now_s < 0:
