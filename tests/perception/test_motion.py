@@ -5,6 +5,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 from sights import (
     NEAR_PLATE,
     PLAIN,
@@ -122,6 +123,59 @@ def test_the_velocitys_spread_is_the_closed_form_and_the_covariance():
     assert chi_square == pytest.approx(2 * 2 * len(TIMES) - 6, rel=0.05)
 
 
+FAST = np.array([-1.0, 1.5, -6.5])
+STAMP_S = 0.0005
+
+
+def late_sights(generator):
+    """Of a ball at 6.7 m/s by cameras whose stamps are off by half a millisecond: some 0.5 px of its way."""
+    times = [(t + 0.005 * k, k) for t in TIMES for k in (0, 1)]
+    path = lambda t: parabola(START, FAST, t)  # noqa: E731
+    true = [exact_sight(PLAIN, t, k, path(t), generator.normal(0, 0.3, 2)) for t, k in times]
+    return [replace(s, time_s=s.time_s + STAMP_S * generator.standard_normal()) for s in true]
+
+
+def test_stamps_that_are_off_make_a_fast_ball_no_less_believable():
+    """Once sights of fast throws lay too far from any parabola, and the eyes held through a whole flight."""
+    generator, freedom = np.random.default_rng(2), 4 * len(TIMES) - 6
+    plain, aware = [], []
+    for _ in range(300):
+        sights = late_sights(generator)
+        plain.append(fit_motion(sights, GRAVITY_IN_BASE, 0.3))
+        aware.append(fit_motion(sights, GRAVITY_IN_BASE, 0.3, sigma_s=STAMP_S))
+    assert np.mean([fit.chi_square for fit in plain]) > 1.5 * freedom
+    assert np.mean([fit.chi_square for fit in aware]) == pytest.approx(freedom, rel=0.05)
+    errors = [fit.velocity_in_base - FAST - GRAVITY_IN_BASE * fit.reference_s for fit in aware]
+    expected = np.sqrt(np.mean([np.diag(fit.covariance)[3:] for fit in aware], axis=0))
+    assert np.std(errors, axis=0) == pytest.approx(expected, rel=0.12)
+
+
+def test_a_fit_with_stamps_that_are_off_is_generalised_least_squares():
+    """By SciPy, on pixels, each whitened by the Cholesky factor of its covariance where the solution has it."""
+    sights = late_sights(np.random.default_rng(5))
+    fit = fit_motion(sights, GRAVITY_IN_BASE, 0.3, reference_s=0.05, sigma_s=STAMP_S)
+
+    def point(state, time_s):
+        tau = time_s - 0.05
+        return state[:3] + state[3:] * tau + 0.5 * GRAVITY_IN_BASE * tau**2
+
+    def whitened(state):
+        errors = []
+        for sight in sights:
+            ahead, back = (point(near, sight.time_s + d) for d in (1e-5, -1e-5))
+            way = (sight.error_px(back) - sight.error_px(ahead)) / 2e-5
+            root = np.linalg.cholesky(0.09 * np.eye(2) + STAMP_S**2 * np.outer(way, way))
+            errors.append(np.linalg.solve(root, sight.error_px(point(state, sight.time_s))))
+        return np.concatenate(errors)
+
+    near = np.concatenate((fit.ball_in_base, fit.velocity_in_base))
+    found = least_squares(whitened, near, x_scale="jac", xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    spread = np.sqrt(np.diag(fit.covariance))
+    assert (np.abs(found.x - near) / spread).max() < 0.05
+    assert fit.chi_square == pytest.approx(2 * found.cost, rel=0.01)
+    assert np.linalg.inv(found.jac.T @ found.jac) == pytest.approx(fit.covariance, rel=0.05, abs=1e-9)
+
+
 def test_too_few_sights_give_no_motion():
     sights = throw_sights(PLAIN, START, VELOCITY, TIMES)
     assert fit_motion([s for s in sights if s.camera == 0], GRAVITY_IN_BASE, 0.3) is None
@@ -181,14 +235,14 @@ def test_a_motion_is_doubted_where_another_acceleration_explains_the_sights_far_
     pushed = [exact_sight(PLAIN, t, k, path(t), generator.normal(0, 0.06, 2)) for t, k in times]
     fallen = throw_sights(PLAIN, START, VELOCITY, TIMES, 0.005, 0.06, generator)
     for seen, assumed, least in ((pushed, GRAVITY_IN_BASE, 0.1), (fallen, NONE, 0.3)):
-        motion = fit_motion(seen, assumed, config.sigma_px)
-        free = fit_motion(seen, None, config.sigma_px)
+        motion = fit_motion(seen, assumed, config.sigma_px, sigma_s=config.sigma_s)
+        free = fit_motion(seen, None, config.sigma_px, sigma_s=config.sigma_s)
         assert motion.chi_square - free.chi_square > 0.5 * config.change_chi_square
         expected = np.linalg.norm(free.velocity_in_base - motion.velocity_in_base)
         assert (
             doubt(Sights.of(seen), motion, motion, config) == pytest.approx(expected, rel=1e-6)
             and expected > least
         )
-    right = fit_motion(fallen, GRAVITY_IN_BASE, config.sigma_px)
+    right = fit_motion(fallen, GRAVITY_IN_BASE, config.sigma_px, sigma_s=config.sigma_s)
     assert right.chi_square < 0.5 * config.change_chi_square
     assert doubt(Sights.of(fallen), right, right, config) == 0.0

@@ -34,8 +34,9 @@ class Motion:
     covariance: Array
     """Of (position, velocity) [6, 6], given the assumed standard deviation of a detection."""
     chi_square: float
-    """Sum of squared errors over that deviation; about 2 n - 6 if model and deviation are right."""
+    """Sum of squared errors over their deviations; about 2 n - 6 if model and deviations are right."""
     rms_px: float
+    """RMS error; what a stamp's deviation adds along the way of a fast ball does not count."""
     span_s: float
     """Time between the first and the last sight."""
     doubt: float = 0.0
@@ -94,6 +95,7 @@ def fit_motion(
     sigma_px: float,
     reference_s: float | None = None,
     anchor: Anchor | None = None,
+    sigma_s: float = 0.0,
 ) -> Motion | None:
     """Weighted linear least squares for (p, v), or None where the sights do not determine them.
 
@@ -104,6 +106,8 @@ def fit_motion(
         sigma_px: Standard deviation of a detection, along x and y.
         reference_s: Time that position and velocity are meant for; the last sight's if None.
         anchor: A known place, if there is one.
+        sigma_s: Standard deviation of a time stamp: the faster the ball, the less a sight says of where along
+            its way it is, and no less of where across.
     """
     free = acceleration_in_base is None
     sights = sights if isinstance(sights, Sights) else Sights.of(sights)
@@ -120,9 +124,11 @@ def fit_motion(
     target = values - np.einsum("nij,nj->ni", rows, fallen)
     weight = focal / sigma_px
     known = _known(anchor, reference, known_pull, powers.shape[1])
-    # First with equal depths, then with the depths found: equation errors become pixel errors.
+    equations = system, target
+    # First with equal depths and exact stamps, then with depths and speeds found: equation errors become
+    # pixel errors, each over its deviation.
     for _ in range(2):
-        scaled, wanted = _weighted(system, target, weight, *known)
+        scaled, wanted = _weighted(*equations, weight, *known)
         try:
             solution = np.asarray(np.linalg.solve(scaled.T @ scaled, scaled.T @ wanted), np.float64)
         except np.linalg.LinAlgError:
@@ -132,7 +138,13 @@ def fit_motion(
         if not (depth > 0).all():
             return None
         weight = focal / (sigma_px * depth)
-    scaled, wanted = _weighted(system, target, weight, *known)
+        if sigma_s > 0:
+            pull = solution[6:] if free else known_pull
+            way_px = (rows @ (solution[3:6] + tau[:, None] * pull)[:, :, None])[:, :, 0] * (focal / depth)[
+                :, None
+            ]
+            equations = _along_way(system, target, way_px, sigma_s / sigma_px)
+    scaled, wanted = _weighted(*equations, weight, *known)
     error = scaled @ solution - wanted
     try:
         covariance: Array = np.asarray(np.linalg.inv(scaled.T @ scaled), dtype=np.float64)
@@ -166,6 +178,23 @@ def _weighted(system: Array, target: Array, weight: Array, rows: Array, values: 
     """All equations [m, 6 or 9] and their right-hand sides [m], each over its standard deviation."""
     scaled = (system * weight[:, None, None]).reshape(-1, system.shape[2])
     return np.concatenate((scaled, rows)), np.concatenate(((target * weight[:, None]).ravel(), values))
+
+
+def _along_way(system: Array, target: Array, way_px: Array, ratio_s: float) -> tuple[Array, Array]:
+    """Equations [n, 2, m], [n, 2] with what they say along the ball's way made to count less.
+
+    The covariance of a sight is sigma_px^2 I + sigma_s^2 u u', u being the way in the image [n, 2] [px/s].
+    With its direction e, the inverse root is (I - (1 - 1 / sqrt(1 + r^2 |u|^2)) e e') / sigma_px, r being the
+    ratio sigma_s / sigma_px.
+    """
+    length = np.sqrt(np.einsum("ni,ni->n", way_px, way_px))
+    unit = way_px / np.maximum(length, 1e-9)[:, None]
+    less = (1.0 - 1.0 / np.sqrt(1.0 + (ratio_s * length) ** 2))[:, None] * unit
+    along = (unit[:, None, :] @ system)[:, 0, :]
+    return (
+        system - less[:, :, None] * along[:, None, :],
+        target - less * np.einsum("ni,ni->n", unit, target)[:, None],
+    )
 
 
 def _determined(sights: Sights, anchor: Anchor | None = None, each: int = 2) -> bool:
@@ -204,7 +233,7 @@ def doubt(sights: Sights, motion: Motion, alone: Motion, config: TrackerConfig) 
     least, shortest_s = 0.5 * config.change_chi_square, 0.7 * config.flight_proof_s
     if alone.span_s < shortest_s or alone.chi_square < least:
         return 0.0  # as on most frames: nothing can fit so much better
-    free = fit_motion(sights, None, config.sigma_px, motion.reference_s)
+    free = fit_motion(sights, None, config.sigma_px, motion.reference_s, sigma_s=config.sigma_s)
     if free is None or alone.chi_square - free.chi_square < least:
         return 0.0
     return float(np.linalg.norm(free.velocity_in_base - motion.velocity_in_base))
@@ -219,10 +248,10 @@ def longest_flight(history: Sequence[Bearing], config: TrackerConfig) -> Motion 
     newest, window_s = history[-1].time_s, config.flight_proof_s
     while window_s < 1.5 * config.flight_window_s:
         sights = Sights.of([sight for sight in history if sight.time_s >= newest - window_s - 1e-9])
-        flight = fit_motion(sights, GRAVITY_IN_BASE, config.sigma_px)
+        flight = fit_motion(sights, GRAVITY_IN_BASE, config.sigma_px, sigma_s=config.sigma_s)
         if flight is None or flight.rms_px > config.flight_misfit * config.sigma_px:
             break
-        line = fit_motion(sights, NONE, config.sigma_px)
+        line = fit_motion(sights, NONE, config.sigma_px, sigma_s=config.sigma_s)
         if line is None or line.chi_square < flight.chi_square:  # it rolls
             break
         if flight.span_s > 0.7 * config.flight_proof_s:

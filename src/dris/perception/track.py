@@ -193,7 +193,7 @@ class BallTracker:
             return
         if anchor is not None:  # sights since the impact that the gate let pass
             recent += [s for s in self._sights if s.time_s > anchor.time_s]
-        motion = fit_motion(recent, GRAVITY_IN_BASE, self.config.sigma_px, anchor=anchor)
+        motion = self._fit(recent, GRAVITY_IN_BASE, anchor)
         if motion is None or motion.rms_px > self.config.fit_px:
             return
         self.rejected += sum(s not in recent for s in self._suspects)
@@ -233,14 +233,13 @@ class BallTracker:
 
     def _explain(self, seen: Sequence[Bearing], present: Phase) -> tuple[Phase, Motion] | None:
         """The phase that explains sights best, with inertia, and the motion fitted under it."""
-        sigma, anchor, sights = self.config.sigma_px, self._anchor, Sights.of(seen)
-        flight = fit_motion(sights, GRAVITY_IN_BASE, sigma, anchor=anchor)
-        plate = fit_motion(sights, NONE, sigma, anchor=anchor)
+        anchor, sights = self._anchor, Sights.of(seen)
+        flight, plate = self._fit(sights, GRAVITY_IN_BASE, anchor), self._fit(sights, NONE, anchor)
         if flight is None or plate is None:
             return None
         # Sights alone decide: a plate that is a centimetre from where it was said to be moves the anchor.
-        falls = flight if anchor is None else fit_motion(sights, GRAVITY_IN_BASE, sigma)
-        rolls = plate if anchor is None else fit_motion(sights, NONE, sigma)
+        falls = flight if anchor is None else self._fit(sights, GRAVITY_IN_BASE)
+        rolls = plate if anchor is None else self._fit(sights, NONE)
         if falls is None or rolls is None:
             return present, flight if present == "flight" else plate
         # Larger: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
@@ -249,6 +248,12 @@ class BallTracker:
         if evidence > threshold and not (self._plate and is_above(rolls, self._plate, self.radius_m)):
             return "plate", replace(plate, doubt=doubt(sights, plate, rolls, self.config))
         return "flight", replace(flight, doubt=doubt(sights, flight, falls, self.config))
+
+    def _fit(
+        self, sights: Sequence[Bearing] | Sights, pull: Array, anchor: Anchor | None = None
+    ) -> Motion | None:
+        """The motion under an acceleration, with sights and stamps as exact as they are said to be."""
+        return fit_motion(sights, pull, self.config.sigma_px, anchor=anchor, sigma_s=self.config.sigma_s)
 
     def state(self, time_s: float) -> BallState | None:
         """The ball at a time, or None while there is no track.
