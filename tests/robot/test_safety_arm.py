@@ -11,6 +11,7 @@ from dris.catching.settings import PRESETS
 from dris.experiments.wild import KINDS, Wild
 from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
+from dris.robot.fr3 import stop_damping
 from dris.robot.safety import filter_reference
 from dris.robot.safety_config import SafetyConfig
 from dris.robot.safety_limits import Measured, asked_torque
@@ -109,3 +110,20 @@ def test_sequences_that_a_search_found_keep_them_too(found, heavier):
 
     worst = drive(preset, wish, 0.7, heavier)
     assert 0.5 < worst["speed"] < 1.0 and worst["torque"] < 1.0 and worst["flange"] < 3.0, worst
+
+
+@pytest.mark.parametrize("preset", ["fr3", "paper"])
+def test_a_soft_stop_asks_no_joint_for_more_than_its_torque(preset):
+    """At any speed, wherever the arm is, beside MuJoCo's gravity; and no joint is left without a brake."""
+    model = robot_spec(PRESETS[preset].mount).compile()
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(3)
+    for _ in range(2000):
+        data.qpos[:7] = rng.uniform(LOW, HIGH)
+        mujoco.mj_forward(model, data)
+        fastest = np.array([max(allowed_speeds(j, data.qpos[j])) for j in range(7)])
+        dq = rng.uniform(-fastest, fastest)
+        damping, gravity = stop_damping(dq, data.qfrc_bias[:7]), np.abs(data.qfrc_bias[:7])
+        assert (damping * np.abs(dq) + gravity < TORQUE).all() and (damping > 0.9).all(), data.qpos[:7]
+    at_rest = stop_damping(np.zeros(7), np.array([0, 60.0, 0, 0, 0, 6.8, 0]))
+    np.testing.assert_allclose(at_rest, [30, 30, 30, 30, 3, 2, 3])  # the sixth: (10.8 - 6.8) / 2
