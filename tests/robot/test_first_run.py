@@ -197,7 +197,7 @@ def test_the_filter_keeps_the_share_without_the_law():
     arm = HeavyArm()
     session = homed(arm, speed_share=0.25)
     assert session.limits.speed == pytest.approx(0.25 * np.array(LIMITS.speed))
-    session._shaper.reference = lambda q, dq, wished, tick_s, arm: wished
+    session.shaper.reference = lambda q, dq, wished, tick_s, arm: wished
     session.follow(_There(0.6 * np.eye(7)[0]))
     lead = 0.0
     for _ in range(500):

@@ -133,7 +133,7 @@ def _round(rig: TwinRig, number: int, seed: int, duration_s: float) -> WildRound
         rig.gate.release()
         rig.home(session)
         if through == "filter":
-            session._shaper = NoLaw()
+            session.shaper = NoLaw()
 
         def begin() -> None:
             rig.twin.speed_share = 0.0

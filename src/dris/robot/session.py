@@ -147,7 +147,8 @@ class Session:
         self.arm.begin(q)
         self._sent, self._torque = q.copy(), self.kinematics.bias(q, np.zeros_like(q))
         self.measured, self._alive_s, self._last_s = None, self.clock(), self.clock()
-        self._shaper = Shaper(self._law, self.limits, np.array(TAU_MAX))
+        self.shaper = Shaper(self._law, self.limits, np.array(TAU_MAX))
+        """What turns a wish into a reference for the filter; a test of the filter alone takes it away."""
         self._boundary = Boundary(self.safety, self._clearance, q)
         self._plan_home("homing", q)
 
@@ -264,14 +265,14 @@ class Session:
         q, dq, arm = measured.q, measured.dq, self.kinematics.dynamics(measured.q, measured.dq)
         if dt_s > LATE_S:  # the arm has moved on under its last reference
             self._torque = asked_torque(self.safety, self._sent, q, dq, arm.bias)
-            self._shaper.correct(arm, self._torque)
-        shaped = self._shaper.reference(q, dq, wished, self._tick_s, arm)
+            self.shaper.correct(arm, self._torque)
+        shaped = self.shaper.reference(q, dq, wished, self._tick_s, arm)
         age_s = self._age(now_s)
         now = Measured(q, dq, self._sent, self._torque, dt_s, arm.bias, arm.inertia, age_s)
         safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
         self._torque = asked_torque(self.safety, safe.reference, q, dq, arm.bias)
         if safe.clauses:
-            self._shaper.correct(arm, self._torque)
+            self.shaper.correct(arm, self._torque)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
