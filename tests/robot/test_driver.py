@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from arms_without_robots import HOME, NotedArm, fails, refuses
 
 from dris.robot.arm import ArmError, ArmState
 from dris.robot.driver import DriverProcess
+from dris.robot.fr3 import Fr3
 
 
 @pytest.fixture
@@ -126,3 +128,36 @@ def test_a_state_crosses_the_border_to_the_last_bit():
     back = pickle.loads(pickle.dumps(there))
     assert (back.time_s, back.moving, back.error) == (0.1, True, "why")
     assert back.q.tobytes() == there.q.tobytes() and back.dq.tobytes() == there.dq.tobytes()
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells):
+    """By franky's own brake; one that tells, by its own damping."""
+    moves = []
+
+    class Robot:
+        is_in_control = True
+
+        @property
+        def state(self):
+            if not tells:
+                raise RuntimeError("no state")
+            return SimpleNamespace(dq=[1.5, 0, 0, 0, 0, 0, 0])
+
+        def move(self, motion, asynchronous):
+            moves.append(motion)
+
+        def join_motion(self, timeout):
+            return True
+
+    arm = Fr3.__new__(Fr3)
+    arm._robot, arm._motion = Robot(), object()
+    arm._model = SimpleNamespace(gravity=lambda state: [38.3, 0, 0, 0, 0, 0, 0])
+    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told)
+    arm.stop()
+    assert len(moves) == 1
+    if tells:  # (0.9 x 87 - 38.3) / (1.5 + 0.5)
+        np.testing.assert_allclose(moves[0]["damping"], [20, 30, 30, 30, 3, 3, 3])
+        assert moves[0]["ramp_duration"] == 0.02
+    else:
+        assert moves[0] == {}

@@ -100,6 +100,7 @@ class Fr3:
                 "activated, and this machine in its network?"
             ) from error
         self._motion: Any = None
+        self._model = self._robot.model  # read now, not when a moving arm is to stop
         self._error = ""
 
     @contextlib.contextmanager
@@ -237,10 +238,7 @@ class Fr3:
         if self._motion is None and not self._robot.is_in_control:
             return
         try:
-            found = self._robot.state
-            damping = stop_damping(np.array(found.dq), self._robot.model.gravity(found))
-            brake = self._franky.TorqueStopMotion(damping=damping, ramp_duration=STOP_RAMP_S)
-            self._robot.move(brake, asynchronous=True)
+            self._robot.move(self._brake(), asynchronous=True)
             rests = self._robot.join_motion(timeout=STOP_S)
         except (self._franky.Exception, RuntimeError) as error:
             if self._robot.is_in_control:
@@ -249,6 +247,15 @@ class Fr3:
         if not rests:
             raise ArmError(f"the arm has not come to rest in {STOP_S:.0f} s: use the robot's own stop")
         self._motion = None
+
+    def _brake(self) -> Any:
+        """The motion of a soft stop; franky's own where the arm does not tell how fast it is."""
+        try:
+            found = self._robot.state
+            damping = stop_damping(np.array(found.dq), np.array(self._model.gravity(found)))
+        except (self._franky.Exception, RuntimeError):
+            return self._franky.TorqueStopMotion()
+        return self._franky.TorqueStopMotion(damping=damping, ramp_duration=STOP_RAMP_S)
 
     def recover(self) -> bool:
         """Clear a reflex; a pressed stop stays until a person releases it."""
