@@ -17,6 +17,7 @@ from dris.learning.config import LITERAL_PPO, TrainConfig
 from dris.learning.load import load_policy_for
 
 SHIPPED = CatchingTask.policies()
+PRIOR = (("restitution", 0.3, 0.85), ("static_friction", 0.0, 0.5), ("dynamic_friction", 0.0, 0.5))
 RESULTS = Path(__file__).parents[2] / "results" / "policies"
 
 
@@ -25,7 +26,7 @@ def test_the_policy_for_a_robot_carries_limits_and_belief():
     assert file.stat().st_size < 2_000_000
     config = load_checkpoint(file, "policy").config
     assert find_policy("belief-robot").task_config == FR3 and config["policy"]["encoder"] == "learned"
-    assert find_policy("belief-robot").belief == BeliefConfig(prior=(("restitution", 0.3, 0.85),))
+    assert find_policy("belief-robot").belief == BeliefConfig(prior=PRIOR)
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name != "belief-robot"])

@@ -14,6 +14,7 @@ from dris.catching.settings import PRESETS, CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
 from dris.evaluation.registry import find_policy, full_name
+from dris.evaluation.registry import policy_file as shipped_file
 from dris.evaluation.scores import check_conditions, score
 from dris.experiments.study.claims import CLAIMS, Claim, answers, summary
 from dris.experiments.study.filters import FiltersConfig, measure_filters
@@ -131,13 +132,17 @@ def test_a_run_goes_on_from_the_one_that_its_method_names(finished, tmp_path, mo
     assert "before" not in study.stamp(JOBS[0])
 
 
+def test_the_policy_that_ships_for_a_robot_is_a_run_of_the_study():
+    assert is_of(belief_study(), Job("belief-robot", "fr3", 0), shipped_file("belief-robot"))
+
+
 def test_scores_name_the_belief_that_they_were_made_with():
     assert split("noise-2") == ("", "noise-2") and split("ensemble/noise-2") == ("ensemble", "noise-2")
     study = belief_study()
     assert study.episodes_of("ensemble/ramp-1.3") == 250 and study.episodes_of("none/clean") == 1000
     stamp = study.stamp(Job("belief-robot", "fr3", 1))
     assert stamp["scored"]["conditions"]["ensemble/noise-2"].startswith("BeliefConfig(update='ensemble'")
-    assert stamp["before"]["iterations"] == 500  # of robot-livelier
+    assert stamp["before"]["randomize"][0] == ["restitution", 0.5, 0.85]  # of robot-livelier
     for job in study.jobs:  # every belief and condition exists, and every run that one goes on from
         check_conditions(CatchingTask, tuple(split(name)[1] for name in study.conditions_of(job.preset)))
         assert all(split(name)[0] in BELIEFS for name in study.conditions_of(job.preset))

@@ -75,6 +75,15 @@ def test_another_run_s_encoder_must_be_what_is_asked_for(tmp_path):
         list(Trainer(LineTask, other, tmp_path / "b").run())
 
 
+def test_a_policy_does_not_tell_where_its_runs_lay(tmp_path):
+    list(Trainer(LineTask, tiny(), tmp_path / "a").run())
+    list(Trainer(LineTask, tiny(encoder_from=tmp_path / "a"), tmp_path / "b").run())
+    assert (
+        str(tmp_path).encode() in (tmp_path / "b" / "last.safetensors").read_bytes()
+    )  # to go on, it is needed
+    assert str(tmp_path).encode() not in (tmp_path / "b" / "policy.safetensors").read_bytes()
+
+
 def test_a_loaded_policy_acts_as_the_trained_one(tmp_path):
     trainer = Trainer(LineTask, tiny(), tmp_path)
     list(trainer.run())

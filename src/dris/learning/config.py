@@ -177,6 +177,10 @@ LITERAL_PPO = PpoConfig(weight_decay=0.07, decay_encoder=False)
 """As it was tuned on the paper's text taken literally (docs/reports/literal.md)."""
 
 
+BEGAN_FROM = ("encoder_from", "policy_from")
+"""Values of a run that are paths: no part of what decides."""
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """A whole run. Defaults are the paper's recipe."""

@@ -45,7 +45,7 @@ from dris.learning.checkpoint import (
     named,
     save_checkpoint,
 )
-from dris.learning.config import TrainConfig
+from dris.learning.config import BEGAN_FROM, TrainConfig
 from dris.learning.encoder_stage import encoder_stage, load_encoder
 from dris.learning.policy import FilmModel, Policy
 from dris.learning.run_folder import Metrics, check_same, claim_folder, warn_of_another_task_file
@@ -300,7 +300,8 @@ class Trainer:
     def _save_policy(self, file: Path, figures: dict[str, Any]) -> None:
         tensors = named("actor", self.averaged.actor.state_dict())
         tensors |= named("encoder", self.policy.encoder.state_dict())
-        config = {**self._stored_config, "interface": self._interface}
+        # A policy is handed on: the folders that its run began from are this machine's.
+        config = {**self._stored_config, **dict.fromkeys(BEGAN_FROM), "interface": self._interface}
         save_checkpoint(file, Checkpoint("policy", tensors, config, figures))
 
     def _save(self, done: int) -> None:

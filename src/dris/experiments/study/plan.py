@@ -50,13 +50,16 @@ _ROBOT = {
     "instances": 1, "policy": _E2E, "iterations": 1200, "randomize": (("restitution", 0.4, 0.85),),
     "ppo": _ROBOT_PPO,
 }  # fmt: skip
+_ROUGHER = (("static_friction", 0.0, 0.5), ("dynamic_friction", 0.0, 0.5))
 _LIVELIER = {
-    **_ROBOT, "iterations": 500, "randomize": (("restitution", 0.5, 0.85),),
+    **_ROBOT, "randomize": (("restitution", 0.5, 0.85), *_ROUGHER),
     "ppo": {**_ROBOT_PPO, "learning_rate": 2e-3},
 }  # fmt: skip
 _ROBOT_LOOP = {
-    **_ROBOT, "iterations": 160, "noise": 4.0, "least_noise": 0.0, "delay_s": (0.0, 0.05),
-    "belief": {"prior": (("restitution", 0.3, 0.85),)}, "ppo": {**_ROBOT_PPO, "learning_rate": 7e-4},
+    **_ROBOT, "iterations": 160, "randomize": (("restitution", 0.4, 0.85), *_ROUGHER),
+    "noise": 4.0, "least_noise": 0.0, "delay_s": (0.0, 0.05),
+    "belief": {"prior": (("restitution", 0.3, 0.85), *_ROUGHER)},
+    "ppo": {**_ROBOT_PPO, "learning_rate": 7e-4},
 }  # fmt: skip
 BELIEF_METHODS: dict[str, dict[str, Any]] = {
     # The belief in the loop: after training with single balls, with sets, or from the start.
@@ -67,7 +70,7 @@ BELIEF_METHODS: dict[str, dict[str, Any]] = {
     "loop-truth": {**_LOOP, **_THEN, "belief": {"reward": "truth"}, "after": "e2e"},
     "loop-worst": {**_LOOP, **_THEN, "belief": {"worst_share": 0.3}, "after": "e2e"},
     "loop-spread": {**_LOOP, **_THEN, "belief": {"view": "spread"}, "after": "e2e"},
-    # Three steps to a policy for a robot: to catch, to calm lively balls, to see by a belief.
+    # Three steps to a policy for a robot: to catch, to calm lively and rough balls, to see by a belief.
     "robot-skill": _ROBOT,
     "robot-livelier": {**_LIVELIER, "after": "robot-skill"},
     "belief-robot": {**_ROBOT_LOOP, "after": "robot-livelier"},

@@ -26,17 +26,14 @@ from dris.core.validation import check_extra
 from dris.evaluation.registry import PolicyHandle, find_task
 from dris.evaluation.scores import score
 from dris.experiments.study.plan import Job, Study, split
-from dris.learning.checkpoint import load_checkpoint, save_checkpoint
-from dris.learning.config import TrainConfig
+from dris.learning.checkpoint import load_checkpoint
+from dris.learning.config import BEGAN_FROM, TrainConfig
 from dris.learning.load import load_policy_for
 from dris.learning.run_folder import read_metrics, versions
 from dris.learning.trainer import Trainer
 
 SHOW_EVERY = 250
 """Iterations between signs of life of a run."""
-
-BEGAN_FROM = ("encoder_from", "policy_from")
-"""Values of a run that are paths: no part of what decides."""
 
 UNDECISIVE = (*BEGAN_FROM, "evaluate_every", "evaluate_episodes", "evaluate_on", "save_every")
 """Values of a run that its weights do not depend on."""
@@ -125,19 +122,11 @@ def run_job(study: Study, job: Job, work: Path, kept: Path | None = None) -> dic
 
 
 def job_files(study: Study, job: Job, work: Path, out: Path) -> tuple[dict[str, Any], bytes]:
-    """What is kept of a run, as it travels to whoever collects: the cell and the policy's file.
-
-    The file does not name the folders that the run began from: they are this machine's, and no part of what
-    decides.
-    """
+    """What is kept of a run, as it travels to whoever collects: the cell and the policy's file."""
     kept = policy_file(out, job)
     cell = run_job(study, job, work, kept)
-    made = work / job.name / "policy.safetensors"
-    if cell["seconds"] is None:
-        return cell, kept.read_bytes()
-    policy, bare = load_checkpoint(made, "policy"), work / job.name / "kept.safetensors"
-    save_checkpoint(bare, replace(policy, config={**policy.config, **dict.fromkeys(BEGAN_FROM)}))
-    return cell, bare.read_bytes()
+    made = kept if cell["seconds"] is None else work / job.name / "policy.safetensors"
+    return cell, made.read_bytes()
 
 
 def run_study(
