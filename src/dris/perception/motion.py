@@ -7,6 +7,7 @@ helps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +22,9 @@ from dris.perception.triangulate import Bearing
 GRAVITY_IN_BASE = np.array([0.0, 0.0, -9.81])
 """[m/s2]; the base frame's z is up."""
 NONE = np.zeros(3)
+_ACROSS = np.eye(2)
+FALLS_OR_ROLLS = np.stack((GRAVITY_IN_BASE, NONE))
+"""What a ball that nobody pushes does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,92 +113,135 @@ def fit_motion(
         sigma_s: Standard deviation of a time stamp: the faster the ball, the less a sight says of where along
             its way it is, and no less of where across.
     """
-    free = acceleration_in_base is None
+    pulls = None if acceleration_in_base is None else np.asarray(acceleration_in_base, np.float64)[None]
+    return fit_motions(sights, pulls, sigma_px, reference_s, anchor, sigma_s)[0]
+
+
+def fit_motions(
+    sights: Sequence[Bearing] | Sights,
+    accelerations_in_base: Array | None,
+    sigma_px: float,
+    reference_s: float | None = None,
+    anchor: Anchor | None = None,
+    sigma_s: float = 0.0,
+) -> list[Motion | None]:
+    """`fit_motion` under several accelerations [k, 3] at once, in little more than the time of one."""
+    free = accelerations_in_base is None
+    pulls = NONE[None] if accelerations_in_base is None else accelerations_in_base
+    nothing: list[Motion | None] = [None] * len(pulls)
     sights = sights if isinstance(sights, Sights) else Sights.of(sights)
     if not _determined(sights, anchor, 3 if free else 2):
-        return None
-    times, rows, values, focal = sights.time_s, sights.rows, sights.values, sights.focal_px
+        return nothing
+    times, rows, focal = sights.time_s, sights.rows, sights.focal_px
     reference = float(times.max()) if reference_s is None else reference_s
     tau = times - reference
-    known_pull = NONE if acceleration_in_base is None else np.asarray(acceleration_in_base, dtype=np.float64)
     # rows (p + v tau) = values - rows a tau^2 / 2; an unknown a is three unknowns more
-    powers = np.array((np.ones_like(tau), tau, 0.5 * tau**2)[: 3 if free else 2]).T  # [n, 2 or 3]
-    system = (rows[:, :, None] * powers[:, None, :, None]).reshape(len(tau), 2, -1)
-    fallen = 0.5 * tau[:, None] ** 2 * known_pull
-    target = values - np.einsum("nij,nj->ni", rows, fallen)
-    weight = focal / sigma_px
-    known = _known(anchor, reference, known_pull, powers.shape[1])
-    equations = system, target
+    powers = _powers(tau, 3 if free else 2)
+    fallen = (0.5 * tau**2)[:, None] * pulls[:, None]  # [k, n, 3]
+    target = sights.values - (rows @ fallen[..., None])[..., 0]
+    known = _known(anchor, reference, pulls, powers.shape[1])
     # First with equal depths and exact stamps, then with depths and speeds found: equation errors become
     # pixel errors, each over its deviation.
-    for _ in range(2):
-        scaled, wanted = _weighted(*equations, weight, *known)
-        try:
-            solution = np.asarray(np.linalg.solve(scaled.T @ scaled, scaled.T @ wanted), np.float64)
-        except np.linalg.LinAlgError:
-            return None
-        points = powers @ solution.reshape(-1, 3) + fallen
-        depth = np.einsum("nj,nj->n", points, sights.axis) - sights.offset
-        if not (depth > 0).all():
-            return None
-        weight = focal / (sigma_px * depth)
-        if sigma_s > 0:
-            pull = solution[6:] if free else known_pull
-            way_px = (rows @ (solution[3:6] + tau[:, None] * pull)[:, :, None])[:, :, 0] * (focal / depth)[
-                :, None
-            ]
-            equations = _along_way(system, target, way_px, sigma_s / sigma_px)
-    scaled, wanted = _weighted(*equations, weight, *known)
-    error = scaled @ solution - wanted
+    weight = ((focal / sigma_px) ** 2)[:, None, None] * _ACROSS
     try:
-        covariance: Array = np.asarray(np.linalg.inv(scaled.T @ scaled), dtype=np.float64)
+        for _ in range(2):
+            normal, right = _normal(rows, target, weight, powers, known)
+            solution = np.linalg.solve(normal, right[..., None])[..., 0]  # [k, 6 or 9]
+            points = powers @ solution.reshape(len(pulls), -1, 3) + fallen
+            depth = np.einsum("knj,nj->kn", points, sights.axis) - sights.offset
+            if not (depth > 0).all():
+                if len(pulls) == 1:
+                    return nothing
+                arguments = sigma_px, reference_s, anchor, sigma_s
+                return [fit_motions(sights, pull[None], *arguments)[0] for pull in pulls]
+            per_px = focal / depth
+            pull = solution[:, None, 6:] if free else pulls[:, None]
+            way = (rows @ (solution[:, None, 3:6] + tau[:, None] * pull)[..., None])[..., 0]
+            weight = _weight(per_px / sigma_px, way * per_px[..., None], sigma_s / sigma_px)
+        covariance = np.linalg.inv(_normal(rows, target, weight, powers, known)[0])
     except np.linalg.LinAlgError:
-        return None
-    chi_square = float(error @ error)
-    return Motion(
-        reference_s=reference,
-        ball_in_base=solution[:3],
-        velocity_in_base=solution[3:6],
-        acceleration_in_base=solution[6:] if free else known_pull,
-        covariance=covariance[:6, :6],
-        chi_square=chi_square,
-        rms_px=float(sigma_px * np.sqrt(chi_square / len(error))),
-        span_s=float(times.max() - times.min()),
-    )
+        return nothing
+    error = (rows @ points[..., None])[..., 0] - sights.values
+    squares = ((error[..., None, :] @ weight)[..., 0, :] * error).sum(axis=(1, 2)) + known.squares(solution)
+    count, span_s = 2 * len(tau) + known.count, float(times.max() - times.min())
+    return [
+        Motion(
+            reference_s=reference,
+            ball_in_base=solution[k, :3],
+            velocity_in_base=solution[k, 3:6],
+            acceleration_in_base=solution[k, 6:] if free else pulls[k],
+            covariance=covariance[k, :6, :6],
+            chi_square=float(squares[k]),
+            rms_px=sigma_px * math.sqrt(squares[k] / count),
+            span_s=span_s,
+        )
+        for k in range(len(pulls))
+    ]
 
 
-def _known(
-    anchor: Anchor | None, reference_s: float, acceleration_in_base: Array, unknowns: int
-) -> tuple[Array, Array]:
-    """An anchor as equations for p, v (and a), in its deviations: p + v tau = anchor - a tau^2 / 2."""
+class _Known(NamedTuple):
+    """An anchor as three equations for p, v (and a) over its deviation: p + v tau = anchor - a tau^2 / 2."""
+
+    rows: Array
+    """[3, 6 or 9]"""
+    values: Array
+    """[k, 3]"""
+    count: int = 3
+
+    def squares(self, solution: Array) -> Array:
+        """Of the errors that solutions [k, 6 or 9] make, summed [k]."""
+        return ((solution @ self.rows.T - self.values) ** 2).sum(axis=1)
+
+
+def _known(anchor: Anchor | None, reference_s: float, accelerations_in_base: Array, unknowns: int) -> _Known:
     if anchor is None:
-        return np.zeros((0, 3 * unknowns)), np.zeros(0)
+        return _Known(np.zeros((0, 3 * unknowns)), np.zeros((len(accelerations_in_base), 0)), 0)
     tau = anchor.time_s - reference_s
-    rows: Array = np.kron((1.0, tau, 0.5 * tau**2)[:unknowns], np.eye(3)).astype(np.float64)
-    return rows / anchor.sigma_m, (anchor.ball_in_base - 0.5 * acceleration_in_base * tau**2) / anchor.sigma_m
+    rows = np.kron(_powers(np.array([tau]), unknowns), np.eye(3)) / anchor.sigma_m
+    return _Known(rows, (anchor.ball_in_base - 0.5 * accelerations_in_base * tau**2) / anchor.sigma_m)
 
 
-def _weighted(system: Array, target: Array, weight: Array, rows: Array, values: Array) -> tuple[Array, Array]:
-    """All equations [m, 6 or 9] and their right-hand sides [m], each over its standard deviation."""
-    scaled = (system * weight[:, None, None]).reshape(-1, system.shape[2])
-    return np.concatenate((scaled, rows)), np.concatenate(((target * weight[:, None]).ravel(), values))
+def _powers(tau: Array, unknowns: int) -> Array:
+    """What p, v (and a) are multiplied by at some times [n, 2 or 3]."""
+    powers = np.empty((len(tau), unknowns))
+    powers[:, 0], powers[:, 1] = 1.0, tau
+    if unknowns > 2:
+        powers[:, 2] = 0.5 * tau * tau
+    return powers
 
 
-def _along_way(system: Array, target: Array, way_px: Array, ratio_s: float) -> tuple[Array, Array]:
-    """Equations [n, 2, m], [n, 2] with what they say along the ball's way made to count less.
+def _weight(per_m: Array, way_px: Array, ratio_s: float) -> Array:
+    """Inverse covariance of the equations of sights [k, n, 2, 2].
 
-    The covariance of a sight is sigma_px^2 I + sigma_s^2 u u', u being the way in the image [n, 2] [px/s].
-    With its direction e, the inverse root is (I - (1 - 1 / sqrt(1 + r^2 |u|^2)) e e') / sigma_px, r being the
-    ratio sigma_s / sigma_px.
+    In pixels a sight's covariance is sigma_px^2 I + sigma_s^2 u u', u being the ball's way in the image. By
+    Sherman and Morrison its inverse is (I - r^2 u u' / (1 + r^2 u'u)) / sigma_px^2, r being the ratio of the
+    deviations.
+
+    Args:
+        per_m: Deviations of a detection per unit of an equation's error [k, n].
+        way_px: u [k, n, 2] [px/s].
+        ratio_s: r [s/px].
     """
-    length = np.sqrt(np.einsum("ni,ni->n", way_px, way_px))
-    unit = way_px / np.maximum(length, 1e-9)[:, None]
-    less = (1.0 - 1.0 / np.sqrt(1.0 + (ratio_s * length) ** 2))[:, None] * unit
-    along = (unit[:, None, :] @ system)[:, 0, :]
-    return (
-        system - less[:, :, None] * along[:, None, :],
-        target - less * np.einsum("ni,ni->n", unit, target)[:, None],
-    )
+    late = ratio_s * way_px
+    less = late / (1.0 + (late * late).sum(axis=2, keepdims=True))
+    return (per_m**2)[..., None, None] * (_ACROSS - less[..., :, None] * late[..., None, :])
+
+
+def _normal(rows: Array, target: Array, weight: Array, powers: Array, known: _Known) -> tuple[Array, Array]:
+    """Normal equations [1 or k, m, m], [k, m] of sights weighed [n or k, n, 2, 2], and of what is known.
+
+    A sight's unknowns are its point's, times its powers: information [3, 3] and pull [3] of every point are
+    gathered by these.
+    """
+    count, unknowns = len(target), powers.shape[1]
+    weighed = rows.transpose(0, 2, 1) @ weight  # [n or k, n, 3, 2]
+    pull = powers.T @ (weighed @ target[..., None])[..., 0]  # [k, 2 or 3, 3]
+    products = (powers[:, :, None] * powers[:, None, :]).reshape(len(powers), -1)
+    blocks = products.T @ (weighed @ rows).reshape(*weighed.shape[:-2], 9)
+    normal = blocks.reshape(-1, unknowns, unknowns, 3, 3).transpose(0, 1, 3, 2, 4)
+    normal = normal.reshape(-1, 3 * unknowns, 3 * unknowns) + known.rows.T @ known.rows
+    right = pull.reshape(count, -1) + known.values @ known.rows
+    return normal, right
 
 
 def _determined(sights: Sights, anchor: Anchor | None = None, each: int = 2) -> bool:
@@ -248,10 +295,9 @@ def longest_flight(history: Sequence[Bearing], config: TrackerConfig) -> Motion 
     newest, window_s = history[-1].time_s, config.flight_proof_s
     while window_s < 1.5 * config.flight_window_s:
         sights = Sights.of([sight for sight in history if sight.time_s >= newest - window_s - 1e-9])
-        flight = fit_motion(sights, GRAVITY_IN_BASE, config.sigma_px, sigma_s=config.sigma_s)
+        flight, line = fit_motions(sights, FALLS_OR_ROLLS, config.sigma_px, sigma_s=config.sigma_s)
         if flight is None or flight.rms_px > config.flight_misfit * config.sigma_px:
             break
-        line = fit_motion(sights, NONE, config.sigma_px, sigma_s=config.sigma_s)
         if line is None or line.chi_square < flight.chi_square:  # it rolls
             break
         if flight.span_s > 0.7 * config.flight_proof_s:

@@ -19,15 +19,14 @@ from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
 from dris.perception.health import Health, seen_radii, sizes_m
 from dris.perception.motion import (
-    GRAVITY_IN_BASE,
-    NONE,
+    FALLS_OR_ROLLS,
     Anchor,
     Motion,
     Sights,
     along_line,
     arrival_of,
     doubt,
-    fit_motion,
+    fit_motions,
     longest_flight,
 )
 from dris.perception.plate import Plate, across_impact, impact_time, is_above, lying, may_lie
@@ -193,7 +192,7 @@ class BallTracker:
             return
         if anchor is not None:  # sights since the impact that the gate let pass
             recent += [s for s in self._sights if s.time_s > anchor.time_s]
-        motion = self._fit(recent, GRAVITY_IN_BASE, anchor)
+        motion, _ = self._fit(recent, anchor)
         if motion is None or motion.rms_px > self.config.fit_px:
             return
         self.rejected += sum(s not in recent for s in self._suspects)
@@ -234,12 +233,11 @@ class BallTracker:
     def _explain(self, seen: Sequence[Bearing], present: Phase) -> tuple[Phase, Motion] | None:
         """The phase that explains sights best, with inertia, and the motion fitted under it."""
         anchor, sights = self._anchor, Sights.of(seen)
-        flight, plate = self._fit(sights, GRAVITY_IN_BASE, anchor), self._fit(sights, NONE, anchor)
+        flight, plate = self._fit(sights, anchor)
         if flight is None or plate is None:
             return None
         # Sights alone decide: a plate that is a centimetre from where it was said to be moves the anchor.
-        falls = flight if anchor is None else self._fit(sights, GRAVITY_IN_BASE)
-        rolls = plate if anchor is None else self._fit(sights, NONE)
+        falls, rolls = (flight, plate) if anchor is None else self._fit(sights)
         if falls is None or rolls is None:
             return present, flight if present == "flight" else plate
         # Larger: the ball does not fall freely. The sagitta of 0.1 s of free fall is 12 mm, some 4 px.
@@ -249,11 +247,10 @@ class BallTracker:
             return "plate", replace(plate, doubt=doubt(sights, plate, rolls, self.config))
         return "flight", replace(flight, doubt=doubt(sights, flight, falls, self.config))
 
-    def _fit(
-        self, sights: Sequence[Bearing] | Sights, pull: Array, anchor: Anchor | None = None
-    ) -> Motion | None:
-        """The motion under an acceleration, with sights and stamps as exact as they are said to be."""
-        return fit_motion(sights, pull, self.config.sigma_px, anchor=anchor, sigma_s=self.config.sigma_s)
+    def _fit(self, sights: Sequence[Bearing] | Sights, anchor: Anchor | None = None) -> list[Motion | None]:
+        """Motions of a ball that falls and of one that rolls, with sights as exact as they are said to be."""
+        config = self.config
+        return fit_motions(sights, FALLS_OR_ROLLS, config.sigma_px, anchor=anchor, sigma_s=config.sigma_s)
 
     def state(self, time_s: float) -> BallState | None:
         """The ball at a time, or None while there is no track.
