@@ -81,7 +81,10 @@ def test_air_slows_a_ball_as_its_drag_says():
     belief = believing(until_s=0.2, drag=(0.1, 0.1))
     belief.begin(0.0, np.array([0, 0, 5.0, 10.0, 0, 0]), np.zeros((6, 6)), 0.03)
     # v' = -c v^2 along a level path: v = v0 / (1 + c v0 t), 10 / 1.1 after 0.1 s; falling adds a little.
-    assert belief.at(0.1)[0][3] == pytest.approx(10 / 1.1, abs=0.1)
+    mean = belief.at(0.1)[0]
+    assert mean[3] == pytest.approx(10 / 1.1, abs=0.02)
+    # The way is ln(1 + c v0 t) / c = 0.953 m, where one without air goes 1 m.
+    assert mean[0] == pytest.approx(math.log(1.1) / 0.1, abs=0.003)
 
 
 def test_a_camera_s_sight_pulls_across_its_ray_and_not_along_it():
@@ -116,6 +119,28 @@ def test_a_sight_of_something_else_pulls_nothing_and_is_counted():
     np.testing.assert_allclose(belief.at(0.02)[0], before, atol=0.05)
     belief.see_state(0.015, bounce(0.015), SIGMA)
     assert belief.refused == 0
+
+
+def test_balls_that_are_not_finite_are_replaced_and_counted():
+    belief = followed(0.1)
+    belief._balls.pos[0, 3], belief._balls.restitution[0, 7] = np.nan, np.inf
+    belief.see_state(0.105, bounce(0.105), SIGMA)
+    assert belief.repaired == 2
+    mean, deviation = belief.at(0.11)
+    assert (np.abs(mean - bounce(0.11)) < 4 * deviation).all()
+    assert all(np.isfinite(values).all() for values in belief.physics.values())
+    belief._balls.vel[:] = np.nan
+    with pytest.raises(ValueError, match="no ball of the belief is finite any more: begin anew"):
+        belief.see_state(0.11, bounce(0.11), SIGMA)
+    assert belief.time_s is None
+
+
+def test_a_little_before_the_last_sight_balls_go_back_on_a_line():
+    belief = believing(until_s=0.1)
+    belief.begin(0.05, bounce(0.05), np.zeros((6, 6)), 0.03)
+    np.testing.assert_allclose(
+        belief.at(0.04)[0][:3], (bounce(0.05)[:3] - 0.01 * bounce(0.05)[3:]), atol=1e-6
+    )
 
 
 def test_the_plate_s_past_is_that_of_a_plate_that_swings():
@@ -159,19 +184,39 @@ def test_what_makes_no_sense_is_refused_and_the_belief_unharmed():
         belief.begin(0.0, bounce(0.0), -np.eye(6), 0.03)
     with pytest.raises(ValueError, match="begins at finite numbers"):
         belief.begin(0.0, np.full(6, np.nan), np.eye(6), 0.03)
+    askew = np.diag(SIGMA**2)
+    askew[0, 1] = 1e-5
+    for covariance, radius_m, message in (
+        (np.eye(5), 0.03, r"a covariance of 6 numbers has shape \(6, 6\), got \(5, 5\)"),
+        (SIGMA**2, 0.03, r"has shape \(6, 6\), got \(6,\)"),
+        (askew, 0.03, "a covariance is symmetric"),
+        (np.full((6, 6), np.nan), 0.03, "a covariance must be finite"),
+        (np.diag(SIGMA**2), math.nan, "radius must be positive and finite, got nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            belief.begin(0.0, bounce(0.0), covariance, radius_m)
+    assert belief.time_s is None
     belief.begin(0.05, bounce(0.05), np.diag(SIGMA**2), 0.03)
     before = belief.at(0.06)[0]
-    with pytest.raises(ValueError, match=r"a sight of 0.0100 s is more than 0.02 s older than the belief"):
+    with pytest.raises(ValueError, match=r"0.0100 s is more than 0.02 s before the belief's last sight"):
         belief.see_state(0.01, bounce(0.01), SIGMA)
     with pytest.raises(ValueError, match=r"carried on by at most 0.3 s, to 0.350 s, got 1.0: begin anew"):
         belief.at(1.0)
-    with pytest.raises(ValueError, match=r"an observation has shape \(6,\), got \(5,\)"):
-        belief.see_state(0.05, np.zeros(5), SIGMA)
-    with pytest.raises(ValueError, match="an observation is not finite"):
-        belief.see_state(0.05, np.full(6, np.inf), SIGMA)
-    with pytest.raises(ValueError, match="deviations must be positive"):
-        belief.see_state(0.05, bounce(0.05), -SIGMA)
-    assert np.array_equal(belief.at(0.06)[0], before)
+    for seen, deviation, message in (
+        (np.zeros(5), SIGMA, r"an observation has shape \(6,\), got \(5,\)"),
+        (np.full(6, np.inf), SIGMA, "an observation is not finite"),
+        (bounce(0.055), -SIGMA, "deviations must be positive"),
+        (bounce(0.055), np.diag(SIGMA), r"deviations have shape \(6,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            belief.see_state(0.055, seen, deviation)
+    point = laboratory_rig()[0].to_camera(bounce(0.05)[:3])
+    for at, sigma_px in ((math.nan, 0.5), (point[0] / point[2], 0.0), (point[0] / point[2], math.nan)):
+        with pytest.raises(ValueError, match="a sight must be finite and its deviation positive"):
+            belief.see(sight_through(0.055, 0, laboratory_rig()[0], (at, point[1] / point[2])), sigma_px)
+    with pytest.raises(ValueError, match="joints must be finite"):
+        belief.track_plate(math.nan, np.zeros(3), np.eye(3))
+    assert belief.time_s == 0.05 and np.array_equal(belief.at(0.06)[0], before)
     for name, value in (("instances", 1), ("gate", 0.0), ("restitution", (0.9, 0.2))):
         with pytest.raises(ValueError, match="at least 2 instances|gate must be|restitution must be"):
             BallBeliefConfig(**{name: value})

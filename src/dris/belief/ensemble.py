@@ -16,6 +16,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dris.core.arrays import namespace_of
 
 
@@ -32,6 +34,65 @@ class Update:
     """[...] of the observation."""
 
 
+def check_observation(observed: Any, deviation: Any, *shape: int) -> None:
+    """Refuse what is no observation [..., S] with deviations [..., S] or [S].
+
+    Raises:
+        ValueError: A shape is another, or a number makes no observation.
+    """
+    xp = namespace_of(observed)
+    if tuple(observed.shape) != shape:
+        raise ValueError(
+            f"an observation has shape {shape}, got {tuple(observed.shape)}: as many numbers as are predicted"
+        )
+    if not bool(xp.all(xp.isfinite(observed))):
+        raise ValueError("an observation is not finite: leave it out, the belief then only predicts")
+    if tuple(deviation.shape) not in (shape, shape[-1:]):
+        raise ValueError(f"deviations have shape {shape} or {shape[-1:]}, got {tuple(deviation.shape)}")
+    if not bool(xp.all((deviation > 0) & xp.isfinite(deviation))):
+        raise ValueError(
+            f"deviations must be positive and finite, got {deviation.min()} to {deviation.max()}: tell how "
+            "exact the sensor is, in the observation's own units"
+        )
+
+
+def principal(covariance: Any, size: int) -> tuple[Any, Any]:
+    """Variances [S], none negative, and axes [S, S] of a covariance [S, S] of S numbers; NumPy's.
+
+    Raises:
+        ValueError: It is none.
+    """
+    covariance = np.asarray(covariance, np.float64)
+    if covariance.shape != (size, size):
+        raise ValueError(f"a covariance of {size} numbers has shape {(size, size)}, got {covariance.shape}")
+    largest = float(np.abs(covariance).max(initial=0.0))
+    if not math.isfinite(largest):
+        raise ValueError("a covariance must be finite")
+    if np.abs(covariance - covariance.T).max(initial=0.0) > 1e-6 * largest:
+        raise ValueError("a covariance is symmetric, and this is not: is it a factor of one, or transposed?")
+    variances, axes = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    if variances.min(initial=0.0) < -1e-9 * max(largest, 1e-12):
+        raise ValueError(
+            f"a covariance has no negative eigenvalue, got {variances.min():.3g}: is it a difference of two?"
+        )
+    return variances.clip(0.0), axes
+
+
+def whiten(predicted: Any, observed: Any, covariance: Any) -> tuple[Any, Any]:
+    """What is predicted [N, S] and observed [S] along the axes of the observation's covariance [S, S].
+
+    Each is then in its own deviation: `ensemble_update(values, *whiten(...), np.ones(S))`.
+
+    Raises:
+        ValueError: It is no covariance, or an observation cannot be exact along an axis.
+    """
+    variances, axes = principal(covariance, observed.shape[-1])
+    if not variances.min() > 0:
+        raise ValueError("an observation is exact along no axis: its covariance must have full rank")
+    to_axes = axes / np.sqrt(variances)
+    return predicted @ to_axes, observed @ to_axes
+
+
 def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) -> Update:
     """Pull instances towards an observation.
 
@@ -39,8 +100,8 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
         values: [..., N, D] all that is uncertain of each instance.
         predicted: [..., N, S] what each would be seen as.
         observed: [..., S] what was seen.
-        deviation: [..., S] or [S] standard deviation of the observation, positive. One with a covariance R =
-            L L^T is whitened before: L^-1 times what is predicted and observed, deviation 1.
+        deviation: [..., S] or [S] standard deviation of the observation, positive. One with a covariance goes
+            through `whiten` before.
 
     Raises:
         ValueError: There are fewer than two instances, or a shape or number makes no observation.
@@ -48,15 +109,8 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
     xp = namespace_of(values)
     *sets, count, size = predicted.shape
     if count < 2:
-        raise ValueError(f"an ensemble needs at least 2 instances to have a spread, got {count}")
-    if tuple(observed.shape) != (*sets, size):
-        raise ValueError(f"an observation has shape {(*sets, size)}, got {tuple(observed.shape)}")
-    if not bool(xp.all(xp.isfinite(observed))):
-        raise ValueError("an observation is not finite: leave it out, the belief then only predicts")
-    if not bool(xp.all((deviation > 0) & xp.isfinite(deviation))):
-        raise ValueError(
-            f"deviations must be positive and finite, got {deviation.min()} to {deviation.max()}"
-        )
+        raise ValueError(f"an ensemble needs at least 2 instances to have a spread, got {count}: take 50")
+    check_observation(observed, deviation, *sets, size)
     # In units of the observation's deviation: R is the identity, and the matrix below is well conditioned.
     scale = xp.astype(deviation, xp.float64)
     h, y = predicted / scale[..., None, :], observed / scale

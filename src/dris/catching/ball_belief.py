@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import warp as wp
 
-from dris.belief.ensemble import ensemble_update
+from dris.belief.ensemble import check_observation, ensemble_update, principal
+from dris.catching.believed_balls import SUBSTEP_S, Balls
 from dris.catching.instances import PlateMotion, keep_possible
 from dris.catching.plate_past import KEPT_S, PlatePast
-from dris.core.constants import GRAVITY
 from dris.core.process import start_warp
 from dris.core.validation import check_positive
 from dris.perception.triangulate import Bearing
-from dris.sim.contact import EXACT
-from dris.sim.spheres import step_spheres
 
-SUBSTEP_S = 0.005
-"""Longest step between the plate's samples [s]: that of training."""
 LONGEST_S = KEPT_S
 """A belief is carried on at most so far [s]."""
 OLDEST_S = 0.02
@@ -72,64 +66,6 @@ class BallBeliefConfig:
                 raise ValueError(f"{name} must be a range in [0, 1], got ({low}, {high})")
 
 
-class _Balls:
-    """N balls and the plate's samples in memory that Warp shares."""
-
-    def __init__(self, count: int, plate_half_size: tuple[float, float, float]):
-        longest = round(LONGEST_S / SUBSTEP_S) + 2
-
-        def zeros(*shape: int, dtype: type = np.float32) -> np.ndarray:
-            return np.zeros((1, *shape), dtype)
-
-        self.pos, self.vel, self.spin = (zeros(count, 3) for _ in range(3))
-        self.radius, self.static_friction, self.dynamic_friction, self.restitution = (
-            zeros(count) for _ in range(4)
-        )
-        self.mode, self.impacts = (zeros(count, dtype=np.int32) for _ in range(2))
-        self.plate = {"pos": zeros(longest, 3), "quat": zeros(longest, 4), "vel": zeros(longest, 3)}
-        self.plate |= {"omega": zeros(longest, 3), "axes": zeros(longest, 3, 3)}
-        self._travel = zeros()
-        kinds = {"quat": wp.quat, "axes": wp.mat33}
-        plate: list[Any] = [
-            wp.array(v, dtype=kinds.get(k, wp.vec3), copy=False) for k, v in self.plate.items()
-        ]
-        scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
-        balls: list[Any] = [wp.array(v, dtype=wp.float32, copy=False) for v in scalars]
-        balls += [wp.array(v, dtype=wp.vec3, copy=False) for v in (self.pos, self.vel, self.spin)]
-        balls += [wp.array(v, dtype=wp.int32, copy=False) for v in (self.mode, self.impacts)]
-        travel: Any = wp.array(self._travel, dtype=wp.float32, copy=False)
-        self._step = wp.launch(
-            step_spheres,
-            dim=(1, count),
-            inputs=[
-                wp.vec3(*plate_half_size), wp.vec3(0.0, 0.0, -GRAVITY), EXACT.bounce_speed, SUBSTEP_S, 1, 0,
-                *plate, travel, *balls,
-            ],
-            device="cpu",
-            record_cmd=True,
-        )  # fmt: skip
-
-    def parts(self) -> tuple[np.ndarray, ...]:
-        """All that is uncertain of the balls, in the order of `dris.catching.instances`."""
-        scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
-        return (self.pos, self.vel, self.spin, *(part[..., None] for part in scalars))
-
-    def copy(self, other: _Balls) -> None:
-        """Become like another."""
-        for mine, theirs in zip((*self.parts(), self.mode), (*other.parts(), other.mode), strict=True):
-            mine[:] = theirs
-
-    def advance(self, plate: dict[str, np.ndarray], duration_s: float) -> None:
-        """Let the balls evolve over a duration, cut evenly by n + 1 samples of the plate."""
-        count = len(plate["pos"])
-        for name, values in plate.items():
-            self.plate[name][0, :count] = values
-        self._travel[0] = np.abs(np.diff(plate["pos"], axis=0)).sum() + 0.01  # a bound is enough
-        self._step.set_param_by_name("h", duration_s / (count - 1))
-        self._step.set_param_by_name("substeps", count - 1)
-        self._step.launch()
-
-
 class BallBelief:
     """N balls that agree with what was seen. `begin` it, `track_plate`, `see` sights, ask `at` a time.
 
@@ -148,7 +84,7 @@ class BallBelief:
         start_warp()
         self.config = config or BallBeliefConfig()
         self._half = plate_half_size
-        self._balls, self._ahead = (_Balls(self.config.instances, plate_half_size) for _ in range(2))
+        self._balls, self._ahead = (Balls(self.config.instances, plate_half_size) for _ in range(2))
         self._generator = np.random.default_rng(seed)
         self._past = PlatePast()
         self.time_s: float | None = None
@@ -171,13 +107,15 @@ class BallBelief:
             radius_m: As the eyes have it.
 
         Raises:
-            ValueError: A number is not finite, or the covariance is none.
+            ValueError: A number is not finite, the radius is none, or the covariance is none.
         """
-        if not (np.isfinite(mean).all() and np.isfinite(covariance).all() and math.isfinite(time_s)):
-            raise ValueError("a belief begins at finite numbers")
-        spread, axes = np.linalg.eigh(0.5 * (covariance + covariance.T))
-        if spread.min() < -1e-9 * max(spread.max(), 1e-12):
-            raise ValueError(f"a covariance has no negative eigenvalue, got {spread.min():.3g}")
+        if np.shape(mean) != (6,):
+            raise ValueError(f"a belief begins at position and velocity (6,), got {np.shape(mean)}")
+        if not (np.isfinite(mean).all() and math.isfinite(time_s)):
+            raise ValueError("a belief begins at finite numbers: wait for a state that is")
+        if not 0 < radius_m < math.inf:
+            raise ValueError(f"a ball's radius must be positive and finite, got {radius_m} m")
+        spread, axes = principal(covariance, 6)
         config, draw, count = self.config, self._generator, self.config.instances
         states = mean + (draw.standard_normal((count, 6)) * np.sqrt(spread.clip(0.0))) @ axes.T
         radius = (radius_m + config.radius_sigma * draw.standard_normal(count)).clip(0.01, 0.06)
@@ -195,14 +133,29 @@ class BallBelief:
         self.time_s, self.refused, self._touched_s, self._plate = time_s, 0, -math.inf, {}
 
     def see_state(self, time_s: float, observed: np.ndarray, deviation: np.ndarray) -> float:
-        """Take in position and velocity [6] with deviations [6]; returns the surprise."""
+        """Take in position and velocity [6] with deviations [6]; returns the surprise.
+
+        Raises:
+            ValueError: There is no ball yet, or this is no observation; the belief is as it was.
+        """
+        check_observation(observed, deviation, 6)
         lag = self._move_to(time_s)
         balls = self._balls
         predicted = np.concatenate((balls.pos[0] - lag * balls.vel[0], balls.vel[0]), axis=1)
         return self._pull(predicted, observed, deviation, 3 * self.config.gate)  # six numbers, not two
 
     def see(self, sight: Bearing, sigma_px: float) -> float:
-        """Take in where one camera saw the ball, to within a deviation; returns the surprise."""
+        """Take in where one camera saw the ball, to within a deviation; returns the surprise.
+
+        Raises:
+            ValueError: As `see_state`.
+        """
+        values = sight.values.sum() + sight.rows.sum() + sight.offset  # a sum keeps any NaN
+        if not (math.isfinite(values) and 0 < sigma_px < math.inf):
+            raise ValueError(
+                f"a sight must be finite and its deviation positive, got {sight.values} and {sigma_px} px: "
+                "leave it out"
+            )
         lag = self._move_to(sight.time_s)
         points = self._balls.pos[0] - lag * self._balls.vel[0]
         depth = points @ sight.axis - sight.offset
@@ -210,13 +163,21 @@ class BallBelief:
         return self._pull(error_px, np.zeros(2), np.full(2, sigma_px), self.config.gate)
 
     def at(self, time_s: float) -> tuple[np.ndarray, np.ndarray]:
-        """Mean [6] and deviations [6] of position and velocity at a time, which is not pulled there."""
+        """Mean [6] and deviations [6] of position and velocity at a time, which is not pulled there.
+
+        A little before the last sight balls are carried back on a line.
+
+        Raises:
+            ValueError: There is no ball yet, or the time is too long before or after the last sight.
+        """
         self._check_begun(time_s)
         assert self.time_s is not None
         ahead = self._ahead
         ahead.copy(self._balls)
         if time_s > self.time_s:
             self._carry(ahead, self.time_s, time_s)
+        elif time_s < self.time_s:
+            ahead.pos += (time_s - self.time_s) * ahead.vel
         states = np.concatenate((ahead.pos[0], ahead.vel[0]), axis=1)
         mean = states.sum(axis=0) / len(states)
         off = states - mean
@@ -248,7 +209,7 @@ class BallBelief:
         return self.time_s is not None and time_s > self.time_s + LONGEST_S
 
     def is_too_old(self, time_s: float) -> bool:
-        """Whether a sight of a time comes too late."""
+        """Whether a time lies too long before its last sight."""
         return self.time_s is not None and time_s < self.time_s - OLDEST_S
 
     def _check_begun(self, time_s: float) -> None:
@@ -259,16 +220,27 @@ class BallBelief:
                 f"a belief is carried on by at most {LONGEST_S} s, to {self.time_s + LONGEST_S:.3f} s, got "
                 f"{time_s}: begin anew"
             )
+        if time_s < self.time_s - OLDEST_S:
+            raise ValueError(
+                f"{time_s:.4f} s is more than {OLDEST_S} s before the belief's last sight, of "
+                f"{self.time_s:.4f} s: leave it out"
+            )
 
-    def _carry(self, balls: _Balls, start_s: float, end_s: float) -> None:
+    def _carry(self, balls: Balls, start_s: float, end_s: float) -> None:
         count = math.ceil((end_s - start_s) / SUBSTEP_S - 1e-6)
         plate = self._past.between(start_s, end_s, count + 1)
+        # Air takes half of its due before and half after, so that places feel it, too.
+        self._slow(balls, 0.5 * (end_s - start_s))
         balls.advance(plate, end_s - start_s)
+        self._slow(balls, 0.5 * (end_s - start_s))
         if balls is self._balls:
             self._plate = {name: values[-1:] for name, values in plate.items()}
+
+    def _slow(self, balls: Balls, duration_s: float) -> None:
+        """Drag over a duration: v' = -c v^2, so v = v0 / (1 + c v0 t)."""
         flying, velocity = balls.mode[0] == 0, balls.vel[0]
         speed = np.sqrt(np.einsum("ij,ij->i", velocity, velocity))
-        velocity *= (1.0 - flying * self._drag * speed * (end_s - start_s))[:, None]
+        velocity /= (1.0 + flying * self._drag * speed * duration_s)[:, None]
 
     def _move_to(self, time_s: float) -> float:
         """Carry the balls on to a time; how much older it is than they are [s].
@@ -279,10 +251,6 @@ class BallBelief:
         self._check_begun(time_s)
         assert self.time_s is not None
         elapsed = time_s - self.time_s
-        if elapsed < -OLDEST_S:
-            raise ValueError(
-                f"a sight of {time_s:.4f} s is more than {OLDEST_S} s older than the belief: leave it out"
-            )
         if elapsed <= 1e-6:
             return -elapsed
         balls, draw = self._balls, self._generator
@@ -301,9 +269,11 @@ class BallBelief:
         balls = self._balls
         parts = [part[0] for part in balls.parts()]
         values = np.concatenate([*parts, self._drag[:, None]], axis=1, dtype=np.float64)
+        if not np.isfinite(values).all():
+            values, predicted = self._without_lost(values, predicted)
         update = ensemble_update(values, predicted, observed, deviation)
         surprise = float(update.surprise)
-        if surprise > gate:
+        if not surprise <= gate:
             self.refused += 1
             return surprise
         self.refused = 0
@@ -322,3 +292,23 @@ class BallBelief:
             part[:] = possible[:, first : first + part.shape[1]]
             first += part.shape[1]
         return surprise
+
+    def _without_lost(self, values: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Balls [N, 14], and what they predict, with copies of others in place of those that are not finite.
+
+        Raises:
+            ValueError: None is finite; the belief has ended.
+        """
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.any():
+            self.time_s = None
+            raise ValueError("no ball of the belief is finite any more: begin anew")
+        index = np.arange(len(values))
+        index[~finite] = self._generator.choice(index[finite], int((~finite).sum()))
+        self.repaired += int((~finite).sum())
+        balls, first = self._balls, 0
+        for part in (part[0] for part in balls.parts()):
+            part[:] = values[index, first : first + part.shape[1]]
+            first += part.shape[1]
+        balls.mode[0] = balls.mode[0][index]
+        return values[index], predicted[index]

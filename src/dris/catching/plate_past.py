@@ -38,7 +38,13 @@ class PlatePast:
         self._rows = np.zeros((0, 14))  # time, position, quaternion, velocity, angular velocity
 
     def add(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Take in a measured pose; one that is not later than the last is left out."""
+        """Take in a measured pose; one that is not later than the last is left out.
+
+        Raises:
+            ValueError: It is not finite.
+        """
+        if not math.isfinite(time_s + position.sum() + rotation.sum()):
+            raise ValueError(f"the plate is at {position} at {time_s} s: joints must be finite")
         row = np.array((time_s, *position.tolist(), *quaternion_of(rotation), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         rows = self._rows[:-1]  # without what lies ahead
         if len(rows):

@@ -146,7 +146,9 @@ def fit_motions(
     try:
         for _ in range(2):
             normal, right = _normal(rows, target, weight, powers, known)
-            solution = np.linalg.solve(normal, right[..., None])[..., 0]  # [k, 6 or 9]
+            solution: Array = np.linalg.solve(normal, right[..., None])[..., 0].astype(
+                np.float64, copy=False
+            )  # [k, 6 or 9]
             points = powers @ solution.reshape(len(pulls), -1, 3) + fallen
             depth = np.einsum("knj,nj->kn", points, sights.axis) - sights.offset
             if not (depth > 0).all():
@@ -158,12 +160,13 @@ def fit_motions(
             pull = solution[:, None, 6:] if free else pulls[:, None]
             way = (rows @ (solution[:, None, 3:6] + tau[:, None] * pull)[..., None])[..., 0]
             weight = _weight(per_px / sigma_px, way * per_px[..., None], sigma_s / sigma_px)
-        covariance = np.linalg.inv(_normal(rows, target, weight, powers, known)[0])
+        normal, _ = _normal(rows, target, weight, powers, known)
+        covariance: Array = np.linalg.inv(normal).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return nothing
     error = (rows @ points[..., None])[..., 0] - sights.values
     squares = ((error[..., None, :] @ weight)[..., 0, :] * error).sum(axis=(1, 2)) + known.squares(solution)
-    count, span_s = 2 * len(tau) + known.count, float(times.max() - times.min())
+    count, span_s = 2 * len(tau) + known.equations, float(times.max() - times.min())
     return [
         Motion(
             reference_s=reference,
@@ -186,7 +189,7 @@ class _Known(NamedTuple):
     """[3, 6 or 9]"""
     values: Array
     """[k, 3]"""
-    count: int = 3
+    equations: int = 3
 
     def squares(self, solution: Array) -> Array:
         """Of the errors that solutions [k, 6 or 9] make, summed [k]."""
@@ -197,7 +200,9 @@ def _known(anchor: Anchor | None, reference_s: float, accelerations_in_base: Arr
     if anchor is None:
         return _Known(np.zeros((0, 3 * unknowns)), np.zeros((len(accelerations_in_base), 0)), 0)
     tau = anchor.time_s - reference_s
-    rows = np.kron(_powers(np.array([tau]), unknowns), np.eye(3)) / anchor.sigma_m
+    rows: Array = (
+        np.kron(_powers(np.array([tau]), unknowns), np.eye(3)).astype(np.float64, copy=False) / anchor.sigma_m
+    )
     return _Known(rows, (anchor.ball_in_base - 0.5 * accelerations_in_base * tau**2) / anchor.sigma_m)
 
 
