@@ -11,6 +11,7 @@ from dris.belief.config import BELIEFS, BeliefConfig
 from dris.belief.env import belief_env
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
+from dris.core.env import DivergedError
 from dris.core.rollout import replay, rollout, run_episodes, single_instances
 from dris.evaluation.registry import find_policy
 from dris.evaluation.scores import evaluate
@@ -98,6 +99,45 @@ def test_the_truth_is_untouched_by_the_belief():
             pass
         ends.append(env.task.states()[:, 0])
     assert all(torch.equal(ends[0], end) for end in ends[1:])
+
+
+def test_instances_that_leave_physics_are_replaced_and_counted():
+    env, twin = (believing(Condition(noise=2.0), 4, 3) for _ in range(2))
+    for one in (env, twin):
+        one.reset()
+    env.task.world.pos[0, 3] = float("nan")
+    env.task.world.vel[2, 1:6] = float("inf")
+    before = env.repaired
+    for one in (env, twin):
+        one._advance(one.task.initial_command())
+    assert env.repaired - before == 6  # an update may put others right, besides
+    actions = torch.zeros(4, 5)
+    step, other = env.step(actions), twin.step(actions)
+    assert bool(
+        torch.isfinite(env.task.read_instances()).all() and torch.isfinite(step.observation.states).all()
+    )
+    assert torch.equal(
+        env.task.states()[:, 0], twin.task.states()[:, 0]
+    )  # the truth, and sets that lost none
+    assert torch.equal(env.task.states()[[1, 3]], twin.task.states()[[1, 3]])
+    assert torch.equal(step.reward[[1, 3]], other.reward[[1, 3]]) and bool(torch.isfinite(env.spread).all())
+    env.task.world.pos[1, 0] = float("nan")  # but the truth must not
+    with pytest.raises(DivergedError, match="state of set 1, instance 0 is not finite"):
+        env.step(actions)
+
+
+def test_a_prior_over_what_is_no_parameter_is_refused():
+    with pytest.raises(
+        ValueError, match=r"prior is over parameters of the task \(.*restitution.*\), not bounce"
+    ):
+        believing(Condition(), 4, 3, prior=(("bounce", 0.0, 1.0),))
+
+
+def test_a_policy_keeps_the_belief_that_it_was_trained_with():
+    own = BeliefConfig(view="spread", prior=(("restitution", 0.3, 0.85),))
+    assert own.named("ensemble") is own
+    assert own.named("none") == BELIEFS["none"] and own.named("nominal").physics == "nominal"
+    assert BeliefConfig("none").named("ensemble") == BeliefConfig()
 
 
 def test_a_ball_laid_on_the_plate_touches_it_whatever_is_believed_of_its_size():

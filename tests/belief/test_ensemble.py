@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dris.belief.ensemble import ensemble_update
+from dris.belief.ensemble import ensemble_update, whiten
 
 H = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -1.0]])
 PRIOR = np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 0.5]])
@@ -46,6 +46,34 @@ def test_the_spread_of_any_ensemble_is_the_kalman_filter_s_for_its_own_covarianc
     np.testing.assert_allclose(
         found.values.mean(axis=0), x.mean(axis=0) + gain @ (SEEN - H @ x.mean(axis=0)), atol=1e-12
     )
+
+
+def test_an_observation_with_a_covariance_is_the_kalman_filter_s():
+    """A pixel whose errors along and across the ball's way differ, against the filter's formula."""
+    noise = np.array([[0.09, 0.08], [0.08, 0.25]])
+    x = np.random.default_rng(1).multivariate_normal(MEAN, PRIOR, 30)
+    found = ensemble_update(x, *whiten(x @ H.T, SEEN, noise), np.ones(2))
+    prior = np.cov(x.T)
+    gain = prior @ H.T @ np.linalg.inv(H @ prior @ H.T + noise)
+    np.testing.assert_allclose(np.cov(found.values.T), (np.eye(3) - gain @ H) @ prior, atol=1e-12)
+    np.testing.assert_allclose(
+        found.values.mean(axis=0), x.mean(axis=0) + gain @ (SEEN - H @ x.mean(axis=0)), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (np.eye(3), r"a covariance of 2 numbers has shape \(2, 2\), got \(3, 3\)"),
+        (np.array([[1.0, 0.5], [0.0, 1.0]]), "a covariance is symmetric"),
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "no negative eigenvalue, got -1"),
+        (np.zeros((2, 2)), "exact along no axis"),
+        (np.full((2, 2), np.nan), "must be finite"),
+    ],
+)
+def test_what_is_no_covariance_is_refused(noise, message):
+    with pytest.raises(ValueError, match=message):
+        whiten(np.zeros((5, 2)), SEEN, noise)
 
 
 def test_it_converges_as_one_over_the_root_of_n():

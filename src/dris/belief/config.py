@@ -36,7 +36,8 @@ class BeliefConfig:
     exact either, and a filter that is too sure stops listening [design]."""
     jitter: float = 0.02
     """Deviation of what is added to every instance's state at an update, so that they never become one, nor
-    too sure [design]. Copies of particles need more: 0.3."""
+    too sure [design]. Copies of particles need more, 0.3, and theirs is counted in the deviations of what is
+    seen: they become one the faster the less exact that is."""
     restart_surprise: float = 100.0
     """Squared distance of an observation from what was predicted, in its expected deviations, at which the
     belief begins anew from what is seen. It is about the size of the state where the belief is right
@@ -61,6 +62,10 @@ class BeliefConfig:
             raise ValueError(f"told_noise must be None or lie in [0, 100), got {self.told_noise}")
         if not 0 < self.worst_share <= 1:
             raise ValueError(f"worst_share must lie in (0, 1], got {self.worst_share}")
+
+    def named(self, name: str) -> BeliefConfig:
+        """The belief of a name in `BELIEFS`; this one, with all its values, if it is of that kind."""
+        return self if name == self.update else BELIEFS[name]
 
     @property
     def beside(self) -> int:

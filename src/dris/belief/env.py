@@ -15,7 +15,7 @@ import torch
 from dris.belief.config import BeliefConfig
 from dris.belief.ensemble import ensemble_update
 from dris.belief.kalman import Gaussian, kalman_predict, kalman_update
-from dris.belief.particles import log_likelihood, systematic_resample
+from dris.belief.particles import log_likelihood, squared_distance, systematic_resample
 from dris.core.domain import Domain, Range
 from dris.core.env import Env, EnvConfig, Observation, Step
 from dris.core.rng import KeyedRng
@@ -42,15 +42,20 @@ class BeliefEnv(Env):
     Attributes:
         surprise: [B] squared distance of the last observation from what was predicted, in its expected
             deviations: about S where the belief is right.
-        log_likelihood: [B] of all observations of the present episode that pulled an ensemble.
+        log_likelihood: [B] of all observations of the present episode.
         restarts: [B] how often the belief began anew in the present episode.
-        repaired: Instances that an update put where physics cannot be, and the task put right.
+        repaired: Instances that left physics: put by an update where they cannot be, and put right by the
+            task; or not finite, and replaced by copies of others.
     """
 
     def __init__(self, task: Task, config: EnvConfig, domain: Domain | None, belief: BeliefConfig):
         """Allocate; `config.instances` does not count, the belief's do."""
         self.belief = belief
-        prior = task.domain.shifted(**{name: (low, high) for name, low, high in belief.prior})
+        ranges = {name: (low, high) for name, low, high in belief.prior}
+        if unknown := sorted(ranges.keys() - set(task.domain)):
+            known = ", ".join(task.domain)
+            raise ValueError(f"a belief's prior is over parameters of the task ({known}), not {unknown[0]}")
+        prior = task.domain.shifted(**ranges)
         if belief.physics == "nominal":
             middle = {name: 0.5 * (r.low + r.high) for name, r in prior.items()}
             prior = Domain({n: Range(middle[n], middle[n], r.unit, r.meaning) for n, r in prior.items()})
@@ -88,6 +93,27 @@ class BeliefEnv(Env):
             success=step.success[:, :1],
         )
 
+    @property
+    def spread(self) -> torch.Tensor:
+        """[B, S] standard deviation of the belief over the present state."""
+        if self.belief.update == "kalman":
+            return self._gaussian.covariance.diagonal(dim1=1, dim2=2).sqrt().float()
+        return self.task.states()[:, 1:].std(dim=1)
+
+    def _advance(self, command: torch.Tensor) -> None:
+        """As without a belief; instances of it that leave physics become copies of others."""
+        super()._advance(command)
+        states = self.task.states()[:, 1:]
+        if bool(torch.isfinite(states.sum())):  # one pass: a sum keeps any NaN or infinity
+            return
+        lost = ~torch.isfinite(states).all(dim=2)
+        left = (~lost).sum(dim=1, keepdim=True)  # where none is, the environment says so
+        ranked = lost.long().argsort(dim=1, stable=True)  # those that are left first
+        turn = (lost.long().cumsum(dim=1) - 1).clamp_min(0) % left.clamp_min(1)
+        index = torch.where(lost, ranked.gather(1, turn), torch.arange(lost.shape[1]))
+        self.task.gather_instances(1 + index, 1)
+        self.repaired += int(lost.sum())
+
     def _reward(self, rewards: torch.Tensor) -> torch.Tensor:
         """[B] what a policy learns from, of all instances' rewards [B, 1 + N]."""
         if self.belief.reward == "truth" or not self.belief.beside:
@@ -124,7 +150,8 @@ class BeliefEnv(Env):
             self.restarts += surprised
             fresh, pulled = fresh | surprised, pulled & ~surprised
         states = task.states()[:, 1:]
-        jittered = states + self.belief.jitter * self._scale * spread
+        around = deviation[:, None] if self.belief.update == "particles" else self._scale
+        jittered = states + self.belief.jitter * around * spread
         states = torch.where(pulled[:, None, None], jittered, states)
         if bool(fresh.any()):
             states = torch.where(fresh[:, None, None], seen[:, None] + deviation[:, None] * spread, states)
@@ -143,10 +170,14 @@ class BeliefEnv(Env):
             written = task.write_instances(torch.where(pulled[:, None, None], update.values, values), 1)
             self.repaired += int(written[pulled].sum())
             return update.surprise
-        weights = log_likelihood(states, seen, deviation[:, None])
+        weights = log_likelihood(states, seen, deviation)
+        self.log_likelihood += pulled * (weights.double().logsumexp(dim=1) - math.log(weights.shape[1]))
         index = systematic_resample(weights, rng.uniform(1)[:, 0])
         task.gather_instances(1 + torch.where(pulled[:, None], index, torch.arange(index.shape[1])), 1)
-        return -2 * weights.max(dim=1).values.double()  # of the one that predicted best
+        nearest = (
+            squared_distance(states, seen, deviation).min(dim=1).values
+        )  # of the one that predicted best
+        return nearest.double()
 
     def _see_without_instances(
         self, seen: torch.Tensor, fresh: torch.Tensor, pulled: torch.Tensor, elapsed: bool
@@ -156,7 +187,8 @@ class BeliefEnv(Env):
         if elapsed:
             mean, jacobian = self.task.free_motion(now.mean.float())
             predicted = kalman_predict(now, mean, jacobian.double(), _KALMAN_PROCESS * self._scale)
-            after, self.surprise = kalman_update(predicted, seen, deviation)
+            after, self.surprise, likelihood = kalman_update(predicted, seen, deviation)
+            self.log_likelihood += pulled * likelihood
             surprised = pulled & (self.surprise > self.belief.restart_surprise)
             self.restarts += surprised
             now, fresh = after.where(pulled, predicted), fresh | surprised
@@ -188,8 +220,7 @@ class BeliefEnv(Env):
         """What the policy sees in place of an observation."""
         condition, delayed = observation.condition, bool(self._delay_substeps.any())
         if self.belief.update == "kalman":
-            mean = self._gaussian.mean.float()
-            deviation = self._gaussian.covariance.diagonal(dim1=1, dim2=2).sqrt().float()
+            mean, deviation = self._gaussian.mean.float(), self.spread
         else:
             states = self.task.states()[:, 1:]
             if self.belief.look_ahead and delayed:

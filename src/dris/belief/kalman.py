@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
+
+from dris.belief.ensemble import check_observation
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,16 @@ def kalman_predict(
 
 def kalman_update(
     prior: Gaussian, observed: torch.Tensor, deviation: torch.Tensor
-) -> tuple[Gaussian, torch.Tensor]:
-    """The Gaussian after the whole state was seen [B, S] with deviations [B, S], and the surprise [B]."""
+) -> tuple[Gaussian, torch.Tensor, torch.Tensor]:
+    """The Gaussian after the whole state was seen [B, S] with deviations [B, S].
+
+    Returns:
+        It, the surprise [B] and the observation's log-likelihood [B].
+
+    Raises:
+        ValueError: That is no observation.
+    """
+    check_observation(observed, deviation, *observed.shape)
     noise = torch.diag_embed(deviation.double().square())
     off = observed.double() - prior.mean
     expected = prior.covariance + noise
@@ -46,4 +57,5 @@ def kalman_update(
     mean = prior.mean + (gain @ off[..., None])[..., 0]
     covariance = prior.covariance - gain @ prior.covariance
     surprise = (off * torch.linalg.solve(expected, off)).sum(dim=-1)
-    return Gaussian(mean, 0.5 * (covariance + covariance.mT)), surprise
+    volume = torch.logdet(expected) + observed.shape[-1] * math.log(2 * math.pi)
+    return Gaussian(mean, 0.5 * (covariance + covariance.mT)), surprise, -0.5 * (surprise + volume)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
+
+from dris.belief.ensemble import check_observation
 
 
 def systematic_resample(log_weights: torch.Tensor, offset: torch.Tensor) -> torch.Tensor:
@@ -13,7 +17,12 @@ def systematic_resample(log_weights: torch.Tensor, offset: torch.Tensor) -> torc
     Args:
         log_weights: Any constant may be added.
         offset: [B] uniform in [0, 1).
+
+    Raises:
+        ValueError: A weight is not a number.
     """
+    if bool(log_weights.isnan().any()):
+        raise ValueError("a weight is not a number: what was seen or predicted is not finite")
     count = log_weights.shape[1]
     shares = torch.softmax(log_weights.double(), dim=1).cumsum(dim=1)
     marks = (torch.arange(count) + offset.double()[:, None]) / count
@@ -21,5 +30,23 @@ def systematic_resample(log_weights: torch.Tensor, offset: torch.Tensor) -> torc
 
 
 def log_likelihood(predicted: torch.Tensor, observed: torch.Tensor, deviation: torch.Tensor) -> torch.Tensor:
-    """[B, N] of an observation [B, S] under what instances predict [B, N, S], up to a constant."""
-    return -0.5 * (((predicted - observed[:, None]) / deviation).square()).sum(dim=-1)
+    """[B, N] of an observation [B, S] under what instances predict [B, N, S].
+
+    Args:
+        predicted: By every instance.
+        observed: In every set.
+        deviation: [B, S] or [S] standard deviation of the observation.
+
+    Raises:
+        ValueError: That is no observation.
+    """
+    check_observation(observed, deviation, *observed.shape)
+    volume = (2 * torch.log(deviation) + math.log(2 * math.pi)).sum(dim=-1, keepdim=True)
+    return -0.5 * (squared_distance(predicted, observed, deviation) + volume)
+
+
+def squared_distance(
+    predicted: torch.Tensor, observed: torch.Tensor, deviation: torch.Tensor
+) -> torch.Tensor:
+    """[B, N] of what instances predict [B, N, S] from an observation [B, S], in its deviations."""
+    return ((predicted - observed[:, None]) / deviation[..., None, :]).square().sum(dim=-1)

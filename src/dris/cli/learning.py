@@ -213,7 +213,6 @@ def evaluate(
         task: Where the policies' task is now, if not where their files say.
         json_file: Also write the scores to this file.
     """
-    from dris.belief.config import BELIEFS
     from dris.core.files import write_json
     from dris.evaluation.registry import find_policies
     from dris.evaluation.scores import in_words
@@ -226,7 +225,7 @@ def evaluate(
     handles = find_policies(policies, task)
     check_world(world, handles, conditions, drive)
     if belief is not None:
-        handles = [replace(handle, belief=BELIEFS[belief]) for handle in handles]
+        handles = [replace(handle, belief=handle.belief.named(belief)) for handle in handles]
     rows = []
     for handle in handles:
         for condition in conditions:
@@ -270,7 +269,6 @@ def play(
     validation.check_out(out)
     if html:
         validation.check_extra("viser", "view")
-    from dris.belief.config import BELIEFS
     from dris.evaluation.registry import find_policy, policy_file
     from dris.evaluation.scores import one_condition
     from dris.learning.load import load_policy_for
@@ -281,8 +279,10 @@ def play(
         handle = replace(handle, task_config=handle.task.preset(preset))
         if policy not in handle.task.baselines():
             load_policy_for(policy_file(policy), handle.make_task())  # refuses what it was not trained for
-    believed = handle.belief if belief is None else BELIEFS[belief]
-    handle = replace(handle, belief=replace(believed, instances=max(2, instances)))
+    believed = handle.belief if belief is None else handle.belief.named(belief)
+    if believed.beside:
+        believed = replace(believed, instances=instances)
+    handle = replace(handle, belief=believed)
     harder = one_condition(handle.task, condition)
     believes, clean = believed.update != "none", condition == "clean"
     name = Path(policy).name.removesuffix(".safetensors")

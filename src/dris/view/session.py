@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dris.belief.config import BELIEFS, BeliefConfig
+from dris.belief.config import BeliefConfig
 from dris.core.conditions import Condition
 from dris.core.stage import Control, Frame, Stage
 from dris.evaluation.registry import PolicyHandle
@@ -242,9 +242,7 @@ class Session:
 
     def _belief(self, policy: PolicyHandle) -> BeliefConfig:
         asked = self.settings.belief
-        if asked == "as trained" or asked == policy.belief.update:
-            return policy.belief
-        return BELIEFS[asked]
+        return policy.belief if asked == "as trained" else policy.belief.named(asked)
 
     def play(self, elapsed_s: float) -> bool:
         """Let time pass at the chosen speed; whether there is something new to show."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dris.belief.config import BELIEFS, BeliefConfig
+from dris.belief.config import BeliefConfig
 from dris.core.conditions import WORST_CASE, Condition, find_condition
 from dris.core.constants import STUDY_SEED
 from dris.core.files import to_json
@@ -160,7 +160,7 @@ class Study:
             belief, condition = split(name)
             meant[name] = name if name == WORST_CASE else meaning(find_condition(condition, own))
             if belief:
-                meant[name] = f"{BELIEFS[belief]}, {meant[name]}"
+                meant[name] = f"{self.config(job).belief.named(belief)}, {meant[name]}"
         scored = {"conditions": meant, "episodes": self.episodes, "seed": self.seed}
         stamp = {"config": config, "scored": scored}
         if (before := self.before(job)) is not None:

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dris.belief.config import BELIEFS
 from dris.core.files import locked, read_json, to_json, write_atomically, write_json
 from dris.core.process import in_processes
 from dris.core.schema import header
@@ -101,7 +100,7 @@ def run_job(study: Study, job: Job, work: Path, kept: Path | None = None) -> dic
     for name in study.conditions_of(job.preset, job.method):
         if name not in scores:
             belief, condition = split(name)
-            seen_by = replace(handle, belief=BELIEFS[belief]) if belief else handle
+            seen_by = replace(handle, belief=config.belief.named(belief)) if belief else handle
             scores[name] = score(seen_by, condition, study.episodes_of(name), study.seed)
             write_json(so_far, {"stamp": stamp, "scores": scores})
     metrics = [] if seconds is None else read_metrics(folder / "metrics.jsonl")

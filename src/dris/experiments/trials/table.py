@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from dris.belief.config import BELIEFS
 from dris.catching.settings import DOMAIN
 from dris.catching.task import CatchingTask
 from dris.core.files import locked, read_json, to_json, write_json
@@ -196,7 +195,7 @@ def _laboratory(config: TrialsConfig) -> tuple[PolicyHandle, Twin]:
 def _policy(config: TrialsConfig, name: str) -> PolicyHandle:
     """A policy by its name, with the belief that a table asks for."""
     handle = find_policy(name)
-    return handle if config.belief is None else replace(handle, belief=BELIEFS[config.belief])
+    return handle if config.belief is None else replace(handle, belief=handle.belief.named(config.belief))
 
 
 def film_table(file: Path) -> Iterator[Filmed]:
