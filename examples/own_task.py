@@ -8,6 +8,7 @@ and one action has to suit them all.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 import torch
 
@@ -44,6 +45,9 @@ class CraneTask(Task):
     substep_s = 0.01
     Config = CraneConfig
     presets = {"calm": CraneConfig(swing=0.1)}
+    # What a belief needs (`dris evaluate RUN --belief ensemble`): all that differs between instances, the
+    # state first, each with its range.
+    instance_tensors = {"state": (-inf, inf), "rope": (0.1, inf), "drag": (0.0, inf)}
 
     def __init__(self, config: CraneConfig = CraneConfig()) -> None:
         self.config = config
@@ -87,27 +91,6 @@ class CraneTask(Task):
 
     def states(self) -> torch.Tensor:
         return self.state.clone()
-
-    # What a belief needs (`dris evaluate RUN --belief ensemble`): read an instance, and write it back.
-
-    def read_instances(self) -> torch.Tensor:
-        return torch.cat((self.state, self.rope[..., None], self.drag[..., None]), dim=-1)
-
-    def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
-        self.state[:, first:] = values[..., :4]
-        self.rope[:, first:] = values[..., 4].clamp_min(0.1)
-        self.drag[:, first:] = values[..., 5].clamp_min(0.0)
-        return (values[..., 4] < 0.1) | (values[..., 5] < 0)  # what had to be changed
-
-    def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
-        self.state[:, first:] = states
-        return torch.zeros(states.shape[:2], dtype=torch.bool)
-
-    def save_state(self) -> torch.Tensor:
-        return self.state.clone()
-
-    def restore_state(self, saved: torch.Tensor) -> None:
-        self.state = saved
 
     def _load(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Horizontal position and velocity of the load [B, N]."""

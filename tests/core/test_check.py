@@ -219,6 +219,17 @@ def test_a_belief_needs_instances_that_can_be_written_back():
     assert not plain.problem and "does not offer it" in plain.detail and not plain.offered
     assert by_name["a belief can write instances"].offered
 
+    class Careless(CraneTask):
+        """Writes the real one, too."""
+
+        def place_states(self, states, first=0):
+            self.state[:, first:] = states
+            self.state[:, 0] += 0.01
+            return torch.zeros(states.shape[:2], dtype=torch.bool)
+
+    by_name = {v.promise: v for v in check_task(Careless)}
+    assert "from instance 1 on, instance 0 changes" in by_name["a belief can write instances"].problem
+
 
 def test_hooks_are_asked_for():
     class Method(LineTask):

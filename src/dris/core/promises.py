@@ -191,8 +191,11 @@ def a_step_can_be_cut(make: MakeTask) -> None:
 
 
 def a_belief_can_write_instances(make: MakeTask) -> str | None:
-    """Writing back what was read changes nothing; gathered in another order, instances have that order."""
-    if type(make()).read_instances is Task.read_instances:
+    """Writing back what was read changes nothing; gathered in another order, instances have that order.
+
+    And the real one, instance 0, is not touched by what is written from 1 on.
+    """
+    if not make().offers_belief():
         return f"{NOT_OFFERED}: no belief can be put before its policies"
     sets, instances, order = 2, 5, torch.tensor([3, 0, 4, 1, 2])
     ends = []
@@ -200,8 +203,9 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
         task = make()
         env = Env(task, EnvConfig(sets=sets, instances=instances, seed=7))
         env.reset()
-        for step, action in enumerate(actions(task, sets)[:6]):
-            if step == 3 and way == "written":
+        acting = actions(task, sets)
+        for step, action in enumerate(acting[: max(6, len(acting) // 2 + 2)]):
+            if step in (3, len(acting) // 2) and way == "written":  # late, too: things may touch then
                 task.write_instances(task.read_instances())
             if step == 3 and way == "gathered":
                 task.gather_instances(order.expand(sets, instances))
@@ -212,9 +216,14 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
     off = (same - untouched).abs().max(), (permuted - untouched[:, order]).abs().max()
     require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
     require(off[1] < 0.05, f"gathered in another order, instances differ by {off[1]:.3g} noise deviations")
-    wished = task.states() + 0.1 * scale
+    wished, real = task.states() + 0.1 * scale, task.read_instances()[:, :1]
+    task.write_instances(task.read_instances()[:, 1:], first=1)
+    task.gather_instances(torch.tensor([1, 1, 2, 4]).expand(sets, 4), first=1)
+    copies = task.read_instances()
+    require(torch.equal(copies[:, 1], copies[:, 2]), "gathered twice, an instance has two different copies")
     task.place_states(wished[:, 1:], first=1)
-    if type(task).save_state is not Task.save_state:
+    require(torch.equal(task.read_instances()[:, :1], real), "written from instance 1 on, instance 0 changes")
+    if task.instance_tensors or type(task).save_state is not Task.save_state:
         before, saved = task.states(), task.save_state()
         task.advance(task.initial_command(), task.step_s)
         task.restore_state(saved)

@@ -51,6 +51,9 @@ class Task(ABC):
         horizon: T, control steps in an episode.
         step_s: Duration of a control step [s].
         substep_s: Delays are rounded to this [s]; it must divide `step_s`.
+        instance_tensors: For a belief, the attributes that hold all that differs between instances, the
+            states first: tensors [B, N, S], then [B, N] or [B, N, K], each with the range that it may have.
+            Empty: a task that offers a belief has methods of its own, `read_instances` to `restore_state`.
         first_is_real: Whether instance 0 of a set is the real one and the others a belief about it, set by
             whoever believes: where instances start must then follow from the real one alone.
     """
@@ -67,6 +70,7 @@ class Task(ABC):
     horizon: int
     step_s: float
     substep_s: float
+    instance_tensors: ClassVar[Mapping[str, tuple[float, float]]] = {}
     first_is_real: bool = False
 
     @classmethod
@@ -169,9 +173,14 @@ class Task(ABC):
         """What conditions the policy besides the set [B, C]; asked for only if C > 0."""
         return torch.zeros(0, 0)
 
+    @classmethod
+    def offers_belief(cls) -> bool:
+        """Whether its instances can be read and written back."""
+        return bool(cls.instance_tensors) or cls.read_instances is not Task.read_instances
+
     def read_instances(self) -> torch.Tensor:
         """All that is uncertain of each instance [B, N, D], for a belief: its state and its parameters."""
-        raise ValueError(f"{type(self).__name__} has no read_instances: a belief needs it")
+        return torch.cat([part.flatten(2) for part in self._instance_parts("read_instances")], dim=-1)
 
     def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
         """Change the instances from `first` on to what `read_instances` would read [B, N - first, D].
@@ -179,7 +188,13 @@ class Task(ABC):
         Returns:
             [B, N - first] which had to be changed to be physical.
         """
-        raise ValueError(f"{type(self).__name__} has no write_instances: a belief needs it")
+        parts, changed = self._instance_parts("write_instances"), []
+        new = values.split([part.shape[2] for part in parts], dim=-1)
+        for part, value, (low, high) in zip(parts, new, self.instance_tensors.values(), strict=True):
+            possible = value.clamp(low, high)
+            part[:, first:] = possible
+            changed.append((possible != value).any(dim=-1))
+        return torch.stack(changed).any(dim=0)
 
     def place_states(self, states: torch.Tensor, first: int = 0) -> torch.Tensor:
         """Change the states of the instances from `first` on [B, N - first, S]; parameters stay.
@@ -187,7 +202,18 @@ class Task(ABC):
         Returns:
             As `write_instances`.
         """
-        raise ValueError(f"{type(self).__name__} has no place_states: a belief needs it")
+        size = self._instance_parts("place_states")[0].shape[2]
+        rest = self.read_instances()[:, first:, size:]
+        return self.write_instances(torch.cat((states, rest), dim=-1), first)
+
+    def _instance_parts(self, asked: str) -> list[torch.Tensor]:
+        """The tensors of `instance_tensors`, [B, N, K] each: views."""
+        if not self.instance_tensors:
+            raise ValueError(
+                f"{type(self).__name__} has no {asked}: a belief needs it, or `instance_tensors`"
+            )
+        tensors = [getattr(self, name) for name in self.instance_tensors]
+        return [tensor if tensor.ndim == 3 else tensor[..., None] for tensor in tensors]
 
     def gather_instances(self, index: torch.Tensor, first: int = 0) -> None:
         """Make each instance i from `first` on a copy of instance index[b, i - first], [B, N - first].
@@ -223,11 +249,12 @@ class Task(ABC):
 
     def save_state(self) -> Any:
         """All that `advance` changes, for a belief that looks ahead."""
-        raise ValueError(f"{type(self).__name__} has no save_state: a belief needs it to look ahead")
+        return [part.clone() for part in self._instance_parts("save_state")]
 
     def restore_state(self, saved: Any) -> None:
         """Back to what `save_state` gave."""
-        raise ValueError(f"{type(self).__name__} has no restore_state: a belief needs it to look ahead")
+        for part, value in zip(self._instance_parts("restore_state"), saved, strict=True):
+            part[:] = value
 
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:
