@@ -3,6 +3,8 @@
 import pytest
 
 from dris.experiments.bench import robot
+from dris.experiments.bench.belief import bench_belief
+from dris.experiments.bench.belief import table as belief_table
 from dris.experiments.bench.physics import bench_physics
 from dris.experiments.bench.physics import table as physics_table
 from dris.experiments.bench.train import bench_train
@@ -35,6 +37,15 @@ def test_the_parts_of_an_iteration_add_up():
     assert 0 <= row["rest"] < 0.6 * row["iteration"]
     assert result["recipe_minutes"]["2"] == pytest.approx(row["iteration"] * 1000 / 60)
     assert "recipe" in train_table(result)
+
+
+def test_a_belief_s_cost_is_told_beside_dris():
+    result = bench_belief(instances=(5,), repeats=2)
+    robot, training = result["robot"]["5"], result["training"]["5"]
+    assert 0 < robot["update_median_ms"] <= robot["update_p99_ms"]
+    assert robot["together_median_ms"] > max(robot["update_median_ms"], robot["ahead_median_ms"])
+    assert training["ratio"] == pytest.approx(training["belief_s"] / training["dris_s"])
+    assert "look ahead" in belief_table(result) and "ratio" in belief_table(result)
 
 
 def test_a_robot_s_session_lives_through_a_recorded_trial(monkeypatch):

@@ -21,7 +21,7 @@ PAPER_CONDITIONS = ("clean", "noise-1", "noise-2", "noise-3", "noise-4", "execut
 
 
 def bench(
-    what: tyro.conf.Positional[Literal["world", "physics", "train", "robot"]],
+    what: tyro.conf.Positional[Literal["world", "physics", "train", "belief", "robot"]],
     sets: int | None = None,
     instances: tuple[int, ...] = (1, 10, 50, 200),
     repeats: int = 5,
@@ -32,11 +32,12 @@ def bench(
 
     Args:
         what: world: speed of this world, MuJoCo and (if installed) SAPIEN; physics: errors of this world
-            against its own substep and against MuJoCo; train: where an iteration's time goes; robot: how much
-            of its time a robot's computer needs.
+            against its own substep and against MuJoCo; train: where an iteration's time goes; belief: what
+            one costs, beside a robot and in training; robot: how much of its time a robot's computer needs.
         sets: Sets that evolve side by side (world, physics).
-        instances: Set sizes to measure (world, train).
-        repeats: Throws per world and size (world), iterations per size (train), lives of a trial (robot).
+        instances: Set sizes to measure (world, train; belief, from 2 on).
+        repeats: Throws per world and size (world), iterations per size (train, belief), lives of a trial
+            (robot).
         json_file: Also write the result to this file.
         picture: Also draw it, a .png file (robot).
     """
@@ -53,6 +54,10 @@ def bench(
         from dris.experiments.bench.train import bench_train, table
 
         result = bench_train(instances, repeats)
+    elif what == "belief":
+        from dris.experiments.bench.belief import bench_belief, table
+
+        result = bench_belief(tuple(n for n in instances if n > 1), repeats)
     elif what == "robot":
         from dris.experiments.bench.robot import bench_robot, table
 

@@ -34,7 +34,7 @@ def bench_train(instances: tuple[int, ...] = (1, 10, 50, 200), iterations: int =
     Parts are profiled inside the real trainer, with a trained policy in it: balls that lie on the plate cost
     more than balls that fell past it, so a beginner's iterations would flatter the figure.
     """
-    rows = {str(n): _iteration(n, iterations) for n in instances}
+    rows = {str(n): time_iteration(iterations, instances=n) for n in instances}
     return {
         "settings": {"sets": 128, "iterations": iterations, "threads": TrainConfig.threads},
         "seconds": rows,
@@ -42,16 +42,16 @@ def bench_train(instances: tuple[int, ...] = (1, 10, 50, 200), iterations: int =
     }
 
 
-def _iteration(instances: int, iterations: int) -> dict[str, float]:
-    """Mean seconds of an iteration and of its parts."""
+def time_iteration(iterations: int, **recipe: Any) -> dict[str, float]:
+    """Mean seconds of an iteration and of its parts, with values of the recipe changed."""
     config = TrainConfig(
         task="dris.catching.task:CatchingTask",
-        instances=instances,
         iterations=iterations + 1,
         evaluate_every=10**6,
         evaluate_episodes=1,
         save_every=10**6,
         encoder=EncoderConfig(sets=4, episodes=1, passes=1),  # its weights do not matter for time
+        **recipe,
     )
     profile = cProfile.Profile()
     with tempfile.TemporaryDirectory() as folder:
