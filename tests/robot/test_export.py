@@ -185,11 +185,16 @@ def test_run_py_runs_where_nothing_else_is_installed(exported, tmp_path):
     assert "policy.onnx is not the file that was exported" in run(folder / "run.py").stderr
 
 
-def test_the_runtime_loads_neither_torch_nor_warp():
-    script = (
-        "import sys, dris.robot.runtime, dris.catching.loop; "
-        "print(sorted({'torch', 'warp', 'tensordict'} & set(sys.modules)))"
-    )
+@pytest.mark.parametrize(
+    ("modules", "without"),
+    [
+        ("dris.robot.runtime, dris.catching.loop", {"torch", "warp", "tensordict"}),
+        # A session in the twin and one on an arm; a belief needs Warp.
+        ("dris.experiments.deploy, dris.experiments.real_arm", {"torch", "tensordict"}),
+    ],
+)
+def test_what_runs_on_a_robot_loads_no_torch(modules, without):
+    script = f"import sys, {modules}; print(sorted({without} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
