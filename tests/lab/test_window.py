@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dris.experiments.trials.table import cells_of
+from dris.experiments.trials.cells import cells_of
 from dris.lab import twin as lab_twin
 from dris.lab.objects import THINGS
 from dris.lab.twin import Twin

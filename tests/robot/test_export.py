@@ -1,23 +1,29 @@
 """An exported policy answers as the trained one does, without torch, and refuses what is not its own."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnxruntime
 import pytest
 import torch
+from bare_environment import bare_environment
 
 from dris import Observation, find_policy, load_policy
 from dris.catching.task import CatchingTask
 from dris.core.typed import to_plain
 from dris.learning.config import EncoderConfig, PolicyConfig
 from dris.learning.policy import Policy
-from dris.robot.contract import ContractError, read_contract
-from dris.robot.export import _onnx, contract_of, export
+from dris.robot.card import model_card
+from dris.robot.contract import ContractError, check_unchanged, read_contract
+from dris.robot.describe import contract_of
+from dris.robot.export import _onnx, export
 from dris.robot.runtime import Runtime
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
@@ -97,10 +103,37 @@ def test_the_contract_holds_the_whole_task(exported):
     assert robot["stiffness"] == to_plain(handle.task_config)["stiffness"]
 
 
-def test_belief_policies_carry_their_filter():
+def test_belief_policies_carry_their_filter_and_their_ranges():
     contract = contract_of(find_policy("belief-robot"))
     assert contract["belief"]["update"] == "ensemble"
     assert contract["task_config"]["contact"] == "exact"
+    # Its recipe, docs/reports/policies.md: livelier and rougher balls, 0 to 4 sigma, up to 50 ms.
+    trained = contract["trained_on"]
+    ends = {name: (r["low"], r["high"], r["unit"]) for name, r in trained["ranges"].items()}
+    assert ends == {
+        "radius": (0.02, 0.04, "m"), "static_friction": (0.0, 0.5, ""), "dynamic_friction": (0.0, 0.5, ""),
+        "restitution": (0.4, 0.85, ""),
+    }  # fmt: skip
+    assert trained["ranges"]["restitution"]["of_task"] == [0.4, 0.7]
+    assert trained["noise"] == [0.0, 4.0] and trained["delay_s"] == [0.0, 0.05]
+    assert trained["contact"]["plate_restitution"] is None
+    limits = contract["robot"]["limits"]
+    assert limits["torque_rate"] == 1000.0 and limits["joint_speed_share"] == 0.85
+    assert "0.85 speed" in contract["action"]["formula"][-1]
+    card = model_card(contract, [])
+    assert "| restitution | 0.4 to 0.85 |  | 0.4 to 0.7 |" in card and "distance 1 to 2 m" in card
+
+
+def test_the_contract_says_what_an_action_means(exported):
+    contract = json.loads((exported / "contract.json").read_text())
+    action, limits = contract["action"], contract["robot"]["limits"]
+    assert action["scale"] == [0.1, 0.1, 0.1, 0.3, 0.3] and action["units"] == ["m", "m", "m", "rad", "rad"]
+    assert "delta = 0.1 a[0:3]" in action["formula"][1] and "no speed limit" in action["formula"][-1]
+    assert limits["torque"] == [87.0] * 4 + [12.0] * 3  # Franka's, Nm
+    # Preset `released` limits torques alone.
+    without = {name for name, value in limits.items() if value is None}
+    assert without == {"joint_speed_share", "torque_rate", "plate_speed", "flange_speed"}
+    assert without <= limits["units"].keys() and "no such limit" in limits["null"]
 
 
 def test_the_runtime_acts_as_torch(exported):
@@ -132,11 +165,36 @@ def test_run_py_needs_neither_dris_nor_torch(exported):
     assert done.stdout.startswith("dris-10: within ")
 
 
-def test_the_runtime_loads_neither_torch_nor_warp():
-    script = (
-        "import sys, dris.robot.runtime, dris.catching.loop; "
-        "print(sorted({'torch', 'warp', 'tensordict'} & set(sys.modules)))"
-    )
+def test_run_py_runs_where_nothing_else_is_installed(exported, tmp_path):
+    """A virtual environment of NumPy, onnxruntime and what that requires, and a folder that was moved."""
+    folder, elsewhere = shutil.copytree(exported, tmp_path / "moved"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    python = bare_environment(tmp_path / "bare", ("numpy", "onnxruntime"))
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(*words):
+        return subprocess.run([python, *words], capture_output=True, text=True, cwd=elsewhere, env=clean)
+
+    done = run(folder / "run.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("dris-10: within ")
+    for name in ("torch", "dris", "mujoco", "warp", "msgspec"):
+        assert f"No module named '{name}'" in run("-c", f"import {name}").stderr
+    with open(folder / "policy.onnx", "ab") as network:
+        network.write(b"x")
+    assert "policy.onnx is not the file that was exported" in run(folder / "run.py").stderr
+
+
+@pytest.mark.parametrize(
+    ("modules", "without"),
+    [
+        ("dris.robot.runtime, dris.catching.loop", {"torch", "warp", "tensordict"}),
+        # A session in the twin and one on an arm; a belief needs Warp.
+        ("dris.experiments.deploy, dris.experiments.real_arm", {"torch", "tensordict"}),
+    ],
+)
+def test_what_runs_on_a_robot_loads_no_torch(modules, without):
+    script = f"import sys, {modules}; print(sorted({without} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
@@ -171,7 +229,9 @@ def test_a_changed_network_is_refused(copied):
 
 
 def test_another_network_with_good_hashes_is_refused_by_its_answers(copied):
-    (copied / "policy.onnx").write_bytes(_onnx(load_policy("e2e"), {}))
+    contract = json.loads((copied / "contract.json").read_text())
+    del contract["files"]
+    (copied / "policy.onnx").write_bytes(_onnx(load_policy("e2e"), contract))
     _sign(copied)
     with pytest.raises(ContractError, match="away from its golden cases"):
         Runtime(copied)
@@ -212,12 +272,59 @@ def test_a_missing_file_is_named(copied):
         Runtime(copied / "nowhere")
 
 
-def test_a_policy_of_another_task_does_not_catch(copied):
-    contract = json.loads((copied / "contract.json").read_text())
-    contract["task"] = "examples.own_task:CraneTask"
-    (copied / "contract.json").write_text(json.dumps(contract))
+def test_a_policy_of_another_task_does_not_catch(exported):
+    other = msgspec.structs.replace(read_contract(exported), task="examples.own_task:CraneTask")
     with pytest.raises(ContractError, match="was trained on examples.own_task:CraneTask"):
-        Runtime(copied).contract.catching()
+        other.catching()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "was"),
+    [
+        ("task_config.displacement", 0.2, "0.1"),
+        ("task_config.max_tilt", 0.2, "0.3"),
+        ("task_config.stiffness", [1.0] * 7, r"\[120.0, 70.0, .*\]"),
+        ("step_s", 0.02, "0.05"),
+        ("belief.update", "ensemble", "none"),
+        ("robot.limits.torque", [1.0] * 7, r"\[87.0, .*\]"),
+    ],
+)
+def test_an_edited_contract_is_refused_by_the_key(copied, key, value, was):
+    contract = json.loads((copied / "contract.json").read_text())
+    *way, last = key.split(".")
+    place = contract
+    for name in way:
+        place = place[name]
+    place[last] = value
+    (copied / "contract.json").write_text(json.dumps(contract))
+    now = re.escape(str(value))
+    with pytest.raises(ContractError, match=f"not the one that was exported .{key}: {was}, now {now}.*copy"):
+        Runtime(copied)
+    done = subprocess.run([sys.executable, copied / "run.py"], capture_output=True, text=True)
+    assert done.returncode == 2 and re.search(f"changed .* contract.{key} was {was}, now {now}", done.stderr)
+
+
+def test_a_network_without_a_contract_is_refused(exported):
+    with pytest.raises(ContractError, match=r"policy.onnx carries no contract: export the policy again"):
+        check_unchanged(exported, None)
+
+
+def test_a_contract_may_not_contradict_itself(exported):
+    """As if the network's copy had been edited, too."""
+    other = msgspec.structs.replace(read_contract(exported), step_s=0.02)
+    with pytest.raises(ContractError, match=r"step_s is 0.02 s, but 0.05 s in task_config"):
+        other.catching()
+
+
+def test_the_runtime_refuses_other_frames(copied):
+    """What an export by a dris with another motion frame would look like."""
+    with np.load(copied / "golden.npz") as golden:
+        cases = dict(golden)
+    cases["expected"][3, 9] += 1e-3
+    np.savez(copied / "golden.npz", **cases)
+    _sign(copied)
+    with pytest.raises(ContractError, match=r"frames and actions come out 1.0e-03 away"):
+        Runtime(copied)
 
 
 def test_baselines_have_no_network(tmp_path):
@@ -229,3 +336,4 @@ def test_the_model_card_tells_scores_and_what_it_is_not_fit_for(exported):
     card = (exported / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: dris\n")
     assert "| restitution |" in card and "20 episodes a row" in card and "No robot has run it" in card
+    assert "| radius | 0.02 to 0.04 | m | 0.02 to 0.04 |" in card

@@ -15,8 +15,8 @@ from dris.catching.control import Act, LookingObserver
 from dris.catching.settings import CatchingConfig
 from dris.experiments.deployment import Outcome
 from dris.experiments.gate import Gate
+from dris.experiments.trials.cells import cells_of
 from dris.experiments.trials.config import Kind
-from dris.experiments.trials.table import cells_of
 from dris.lab.belief_observer import with_belief
 from dris.lab.camera_observer import CameraObserver
 from dris.lab.drives import as_driven, drive, law_of

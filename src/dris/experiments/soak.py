@@ -20,7 +20,7 @@ import numpy as np
 
 from dris.catching.control import BallEstimate, BallObserver
 from dris.experiments.deploy import TwinRig
-from dris.experiments.trials.table import cells_of
+from dris.experiments.trials.cells import cells_of
 from dris.lab.fci.cabinet import STANDING
 from dris.lab.fci.faults import Faults
 from dris.lab.objects import THINGS

@@ -8,17 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from dris.catching.approach import Approach, Outcome
 from dris.catching.control import Act, BallEstimate, Controller, Decision, LookingObserver
 from dris.catching.loop import WATCH_TICKS, CatchLoop
 from dris.catching.settings import CatchingConfig
 from dris.catching.success import caught
-from dris.core.env import Observation
-from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.lab.belief_observer import with_belief
 from dris.lab.drives import as_driven, drive
 from dris.lab.launch import Laid, Launch, Placed
@@ -27,6 +25,9 @@ from dris.lab.objects import CatchObject
 from dris.lab.observer import TruthObserver
 from dris.lab.state import State
 from dris.lab.twin import FCI_TORQUE_RATE, TICK_S, Twin
+
+if TYPE_CHECKING:  # brings torch, which a deployment does without: it takes from here what a trial is
+    from dris.evaluation.registry import PolicyHandle
 
 TRIAL_S = 10.0
 """A catch counts if the thing is still on the plate this long after the robot began [paper]."""
@@ -127,6 +128,8 @@ def run_trial(
     Raises:
         ValueError: The policy was not made to catch, or the twin holds its plate another way.
     """
+    from dris.evaluation.registry import find_policy
+
     handle = find_policy(policy) if isinstance(policy, str) else policy
     config = catching_config(handle)
     twin = twin or Twin(drive("rate-limit", config))
@@ -175,6 +178,10 @@ def catching_config(policy: PolicyHandle) -> CatchingConfig:
 
 def one_robot(policy: PolicyHandle, duration_s: float) -> Act:
     """A policy as one robot's controller asks it, for a while."""
+    import torch
+
+    from dris.core.env import Observation
+
     task = policy.make_task()
     agent = policy.make_agent(task.with_config(horizon=math.ceil(duration_s / task.step_s) + 1), 1)
 

@@ -9,7 +9,12 @@ _UNFIT = """\
   its enabling device and stop are the only safety function.
 - It checks nothing: limits, workspace, stale or wrong observations are the caller's (`dris deploy` has them).
 - Other gains, another mount of the plate, another control rate or other frames than `contract.json` says.
-- Balls, throws and noise outside the ranges of `task_config`."""
+- Objects, noise and delays outside what it was trained on, above, unless a score says otherwise."""
+_THROWS = {
+    "distance": "m", "flight_s": "s", "region_radius": "m", "lead_s": "s", "incoming": "rad",
+    "spawn_height": "m",
+}  # fmt: skip
+"""Values of the catching task that say which throws there are, and their units."""
 
 
 def model_card(contract: dict[str, Any], scores: list[dict[str, Any]]) -> str:
@@ -41,7 +46,42 @@ def model_card(contract: dict[str, Any], scores: list[dict[str, Any]]) -> str:
         ]  # fmt: skip
     if scores:
         lines += _table(scores)
-    return "\n".join([*lines, "## What it is not fit for", "", _UNFIT, ""])
+    return "\n".join([*lines, *_training(contract), "## What it is not fit for", "", _UNFIT, ""])
+
+
+def _training(contract: dict[str, Any]) -> list[str]:
+    """The ranges that it was trained on, as a table."""
+    trained, config = contract["trained_on"], contract["task_config"]
+    rows = [
+        f"| {name} | {_span([r['low'], r['high']])} | {r['unit']} | {_span(r['of_task'])} |"
+        for name, r in trained["ranges"].items()
+    ]
+    lines = [
+        "## What it was trained on", "",
+        "Drawn evenly from these ranges (`trained_on` in `contract.json`); nothing is promised outside them. "
+        "Scores are told on the task's own.", "",
+        "| value | range | unit | the task's own |", "|---|---|---|---|",
+        *rows, "",
+    ]  # fmt: skip
+    noise, delay = _span(trained["noise"]), _span(trained["delay_s"])
+    lines += [
+        f"Observation noise: {noise} times `noise_scale` of the states. From what is seen to the moment its "
+        f"command acts: {delay} s.", "",
+    ]  # fmt: skip
+    if "contact" in trained:
+        contact = trained["contact"]
+        throws = ", ".join(f"{name} {_span(config[name])} {unit}" for name, unit in _THROWS.items())
+        lines += [
+            f"Contact preset `{contact['name']}`; frictions and restitution are the ball's, and `trained_on` "
+            f"says how they meet the plate's. Throws, from `task_config`: {throws}.", "",
+        ]  # fmt: skip
+    return lines
+
+
+def _span(values: float | list[float]) -> str:
+    """A range as words; one value if its ends are equal."""
+    ends = values if isinstance(values, list) else [values]
+    return " to ".join(f"{end:.4g}" for end in dict.fromkeys(ends))
 
 
 def _table(scores: list[dict[str, Any]]) -> list[str]:

@@ -8,6 +8,7 @@ Needs neither torch nor a simulator.
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import msgspec
 from dris.belief.config import BeliefConfig
 from dris.catching.settings import CatchingConfig
 from dris.core.errors import DrisError
+from dris.core.files import read_json
 from dris.core.schema import read_as
-from dris.core.typed import from_plain
+from dris.core.typed import difference, from_plain
 
 KIND = "policy-contract"
 CONTRACT, ONNX, GOLDEN, WEIGHTS, RUN = (
@@ -25,6 +27,8 @@ CONTRACT, ONNX, GOLDEN, WEIGHTS, RUN = (
 )
 """Files of an exported policy; its model card is README.md."""
 HASHED = (ONNX, GOLDEN, WEIGHTS, RUN)
+METADATA = "dris"
+"""Under which the network carries its contract, as JSON without `files`."""
 CATCHING = "dris.catching.task:CatchingTask"
 
 
@@ -76,14 +80,20 @@ class Contract(msgspec.Struct, frozen=True):
         """What its actions mean on an arm that catches.
 
         Raises:
-            ContractError: It does something else.
+            ContractError: It does something else, or its numbers contradict each other.
         """
         if self.task != CATCHING:
             raise ContractError(f"'{self.policy}' was trained on {self.task}; this robot does {CATCHING}")
         try:
-            return from_plain(CatchingConfig, self.task_config, f"{CONTRACT}: task_config")
+            config = from_plain(CatchingConfig, self.task_config, f"{CONTRACT}: task_config")
         except ValueError as error:
             raise ContractError(f"{error}; export the policy again with this version of dris") from error
+        if config.step_s != self.step_s:
+            raise ContractError(
+                f"{CONTRACT}: step_s is {self.step_s} s, but {config.step_s} s in task_config: they must be "
+                "equal; copy the folder again, or export the policy again"
+            )
+        return config
 
     def filter(self) -> BeliefConfig:
         """What stands between what is seen and it."""
@@ -116,3 +126,29 @@ def read_contract(folder: Path) -> Contract:
         if sha256(folder / name) != contract.files[name]:
             raise ContractError(f"{folder / name} is not the file that was exported: copy it again")
     return contract
+
+
+def check_unchanged(folder: Path, carried: str | None) -> None:
+    """Refuse a contract that is not the one which its network carries.
+
+    Hashes hold the files beside a contract; this holds the contract itself.
+
+    Args:
+        folder: Of the exported policy.
+        carried: The network's metadata under `METADATA`.
+
+    Raises:
+        ContractError: The message names what differs, with both values.
+    """
+    file = folder / CONTRACT
+    try:
+        exported = json.loads(carried or "")
+    except ValueError as error:
+        raise ContractError(f"{folder / ONNX} carries no contract: export the policy again") from error
+    told = {key: value for key, value in read_json(file).items() if key != "files"}
+    changed = difference(exported, told)
+    if changed:
+        raise ContractError(
+            f"{file} is not the one that was exported ({changed}): copy the folder again; a policy for other "
+            "values must be trained and exported with them"
+        )

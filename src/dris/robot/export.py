@@ -24,28 +24,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from dris import __version__
-from dris.catching.actions import decode, keep_inside
-from dris.catching.frames import motion_to_base, normal_of_tilt, tilt_of_normal, to_motion
-from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.core.constants import EVALUATION_SEED
 from dris.core.env import Env, EnvConfig, Observation
 from dris.core.files import write_atomically, write_json
-from dris.core.schema import header
-from dris.core.typed import to_plain
 from dris.core.validation import check_extra
-from dris.evaluation.registry import PolicyHandle, find_policy, full_name, policy_file, trained_policy
+from dris.evaluation.registry import PolicyHandle, find_policy, policy_file, trained_policy
 from dris.evaluation.scores import score
 from dris.learning.policy import Policy
 from dris.robot.card import model_card
-from dris.robot.contract import CATCHING, CONTRACT, GOLDEN, HASHED, KIND, ONNX, RUN, WEIGHTS, sha256
+from dris.robot.contract import CONTRACT, GOLDEN, HASHED, METADATA, ONNX, RUN, WEIGHTS, sha256
+from dris.robot.describe import contract_of
+from dris.robot.frame_cases import frame_cases
 
-TOLERANCE = 1e-5
-"""Between torch and onnxruntime, over actions in [-1, 1]; 4e-7 was seen."""
 GOLDEN_CASES = {1: 80, 10: 10, 200: 10}
 """Cases of each set size."""
-FRAME_CASES = 40
 OPSET = 18
 CONDITIONS = ("clean", "noise-2", "noise-4")
 """That the model card's scores are told under, besides the task's own of `CARD_OWN`."""
@@ -101,69 +94,6 @@ def export(name: str, out: Path, episodes: int = 1000, task: str | None = None) 
     return contract
 
 
-def contract_of(handle: PolicyHandle) -> dict[str, Any]:
-    """What a policy relies on, as plain values; the hashes of its files come last."""
-    task, catches = handle.make_task(), isinstance(handle.task_config, CatchingConfig)
-    moves = ("plate dx", "plate dy", "plate dz", "plate tilt x", "plate tilt y")
-    size = len(task.state_names)
-    own = f"{handle.task.__module__}:{handle.task.__name__}"
-    contract = {
-        **header(KIND),
-        "dris": __version__,
-        "policy": Path(handle.name).name.removesuffix(".safetensors"),
-        "task": CATCHING if full_name(own) == CATCHING else own,
-        "step_s": task.step_s,
-        "states": {
-            "names": list(task.state_names),
-            "units": ["m"] * 3 + ["m/s"] * 3 if catches else [""] * size,
-            "noise_scale": list(map(float, task.noise_scale)),
-        },
-        "condition": {
-            "size": task.condition_size,
-            "meaning": "plate's tilt, angle times axis (x, y) [rad], motion frame" if catches else "",
-        },
-        "action": {
-            "size": task.action_size,
-            "meaning": list(moves) if catches else [f"action {k}" for k in range(task.action_size)],
-        },
-        "tolerance": TOLERANCE,
-        "task_config": to_plain(handle.task_config),
-        "belief": to_plain(handle.belief),
-    }
-    return contract | ({"robot": robot_part(handle.task_config)} if catches else {})
-
-
-def robot_part(config: CatchingConfig) -> dict[str, Any]:
-    """Frames, law, gains, limits and mount of the arm that a catching policy was trained on."""
-    arm = Kinematics(config.home, config.mount)
-    limits = arm.limits
-    flange_to_plate = arm.plate_in_flange()
-    return {
-        "frames": {
-            "base": "at the foot of the robot: x ahead, z up",
-            "motion": "fixed when a catch begins: at the plate's place then, z up, x towards the ball",
-            "states": "ball's centre from the centre of the plate's top face, and its velocity: motion frame",
-        },
-        "law": "tau = K (q~ - q) - D dq + C, at 1 kHz; the robot adds gravity itself",
-        "stiffness": list(config.stiffness),
-        "damping": list(config.damping),
-        "home": list(config.home),
-        "plate_home": arm.home_position.tolist(),
-        "plate_half_size": list(arm.plate_half_size),
-        "plate_in_flange": {"position": flange_to_plate[0].tolist(), "rotation": flange_to_plate[1].tolist()},
-        "lead_s": list(config.lead_s),
-        "limits": {
-            "position_low": limits.low.tolist(),
-            "position_high": limits.high.tolist(),
-            "speed": limits.speed.tolist(),
-            "speed_offset": limits.offset.tolist(),
-            "deceleration": limits.deceleration.tolist(),
-            "joint_speed_share": config.joint_speed,
-            "torque_rate": config.torque_rate,
-        },
-    }
-
-
 def golden_cases(handle: PolicyHandle, policy: Policy) -> dict[str, np.ndarray]:
     """Observations as they come in episodes of the policy, and its answers; of catching, frames too."""
     cases: dict[str, np.ndarray] = {}
@@ -173,7 +103,7 @@ def golden_cases(handle: PolicyHandle, policy: Policy) -> dict[str, np.ndarray]:
         cases |= {f"states_{size}": seen.states.numpy(), f"condition_{size}": seen.condition.numpy()}
         cases[f"actions_{size}"] = answered.numpy()
     if isinstance(handle.task_config, CatchingConfig):
-        cases |= _frame_cases(handle.task_config)
+        cases |= frame_cases(handle.task_config)
     return cases
 
 
@@ -187,33 +117,6 @@ def _observations(handle: PolicyHandle, policy: Policy, size: int, count: int) -
         now = torch.arange(count) % env.task.horizon == step
         states[now], condition[now] = seen.states[now], seen.condition[now]
     return Observation(states, condition)
-
-
-def _frame_cases(config: CatchingConfig) -> dict[str, np.ndarray]:
-    """What is seen in the base frame and what comes of it, by the code that training uses."""
-    rng, count = np.random.default_rng(EVALUATION_SEED), FRAME_CASES
-    home = Kinematics(config.home, config.mount).home_position
-    begin_plate, begin_ball = home + rng.normal(0, 0.1, (count, 3)), home + rng.normal(0, 0.7, (count, 3))
-    plate, ball = begin_plate + rng.normal(0, 0.1, (count, 3)), begin_ball + rng.normal(0, 0.3, (count, 3))
-    velocity, action = rng.normal(0, 3.0, (count, 3)), rng.uniform(-1.2, 1.2, (count, 5))
-    normal = normal_of_tilt(rng.normal(0, 0.3, (count, 2)))
-    offset = begin_ball - begin_plate
-    to_base = motion_to_base(np.arctan2(offset[:, 1], offset[:, 0]))
-    displacement, tilt, _ = decode(config, action.clip(-1, 1))
-    wished = plate + (to_base @ displacement[..., None])[..., 0]
-    middle = begin_plate if config.workspace_around == "start" else np.broadcast_to(home, wished.shape)
-    expected = (
-        to_motion(ball - plate, to_base),
-        to_motion(velocity, to_base),
-        tilt_of_normal(to_motion(normal, to_base)),
-        keep_inside(config, wished, middle, to_base),
-        (to_base[:, :2, :2] @ tilt[..., None])[..., 0],
-    )
-    return {
-        "begin_plate": begin_plate, "begin_ball": begin_ball, "ball_position": ball,
-        "ball_velocity": velocity, "plate_position": plate, "plate_normal": normal, "action": action,
-        "expected": np.concatenate(expected, axis=1),
-    }  # fmt: skip
 
 
 def _onnx(policy: Policy, contract: dict[str, Any]) -> bytes:
@@ -240,7 +143,7 @@ def _onnx(policy: Policy, contract: dict[str, Any]) -> bytes:
         )  # fmt: skip
     assert made is not None
     model = made.model_proto
-    onnx.helper.set_model_props(model, {"dris": json.dumps(contract)})
+    onnx.helper.set_model_props(model, {METADATA: json.dumps(contract)})
     onnx.checker.check_model(model)
     return model.SerializeToString()
 

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from dris.core.validation import check_extra
-from dris.robot.contract import GOLDEN, ONNX, ContractError, read_contract
+from dris.robot.contract import (
+    CATCHING,
+    GOLDEN,
+    METADATA,
+    ONNX,
+    ContractError,
+    check_unchanged,
+    read_contract,
+)
 
 LARGEST = float(np.finfo(np.float32).max)
 NOT_FINITE = "the observation is not finite: do not act on it"
@@ -23,8 +31,8 @@ class Runtime:
         """Load and check.
 
         Raises:
-            ContractError: A file is missing or changed, the network has other shapes than the contract
-                says, or it answers the golden cases otherwise.
+            ContractError: A file or a value of the contract is missing or changed, the network has other
+                shapes than the contract says, or the golden cases come out otherwise.
         """
         check_extra("onnxruntime", "robot")
         import onnxruntime
@@ -40,8 +48,12 @@ class Runtime:
         except Exception as error:  # onnxruntime's own exceptions have no common base
             raise ContractError(f"{folder / ONNX} cannot be run: {error}") from error
         self._check_shapes(folder)
+        check_unchanged(folder, self._session.get_modelmeta().custom_metadata_map.get(METADATA))
         self._bind_one()
-        self._check_golden(folder / GOLDEN)
+        cases = _read_golden(folder / GOLDEN)
+        self._check_golden(folder / GOLDEN, cases)
+        if self.contract.task == CATCHING:
+            self._check_frames(folder / GOLDEN, cases)
 
     def act(self, states: np.ndarray, condition: np.ndarray) -> np.ndarray:
         """Actions [B, A] within [-1, 1] for states [B, N, S] and conditions [B, C].
@@ -112,13 +124,8 @@ class Runtime:
                 f"{contract.action.size} actions: export the policy again"
             )
 
-    def _check_golden(self, file: Path) -> None:
+    def _check_golden(self, file: Path, cases: dict[str, np.ndarray]) -> None:
         """Refuse a network that answers otherwise than the one that was trained."""
-        try:
-            with np.load(file, allow_pickle=False) as golden:
-                cases = {name: golden[name] for name in golden.files}
-        except (OSError, ValueError) as error:
-            raise ContractError(f"{file} cannot be read: {error}") from error
         sizes = sorted(name.removeprefix("actions_") for name in cases if name.startswith("actions_"))
         if not sizes:
             raise ContractError(f"{file} holds no golden case: export the policy again")
@@ -130,3 +137,26 @@ class Runtime:
                     f"with sets of {size} the policy answers {off:.1e} away from its golden cases, "
                     f"{self.contract.tolerance:.0e} is allowed: onnxruntime computes otherwise here"
                 )
+
+    def _check_frames(self, file: Path, cases: dict[str, np.ndarray]) -> None:
+        """Refuse to act where frames or actions mean something else than when the policy was exported."""
+        from dris.robot.frame_cases import frame_answers  # brings MuJoCo; only an arm needs it
+
+        config = self.contract.catching()
+        if "expected" not in cases:
+            raise ContractError(f"{file} holds no golden case of the frames: export the policy again")
+        off = float(np.abs(frame_answers(config, cases) - cases["expected"]).max())
+        if not off <= self.contract.tolerance:
+            raise ContractError(
+                f"{file}: frames and actions come out {off:.1e} away from the golden cases, "
+                f"{self.contract.tolerance:.0e} is allowed: this dris reads them otherwise than "
+                f"{self.contract.dris}, which exported the policy; export it again"
+            )
+
+
+def _read_golden(file: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(file, allow_pickle=False) as golden:
+            return {name: golden[name] for name in golden.files}
+    except (OSError, ValueError) as error:
+        raise ContractError(f"{file} cannot be read: {error}") from error

@@ -21,7 +21,7 @@ from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Kinematics
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.experiments.tracking.recording import Recording, record
-from dris.experiments.trials.table import cells_of
+from dris.experiments.trials.cells import cells_of
 from dris.lab.belief_observer import with_belief
 from dris.lab.camera_observer import CameraObserverConfig, detector
 from dris.lab.drives import as_driven, drive, law_of

@@ -20,13 +20,13 @@ from dris.core.rollout import wilson
 from dris.core.schema import header
 from dris.core.typed import with_defaults
 from dris.evaluation.registry import PolicyHandle, find_policy, policy_file
-from dris.experiments.trials.config import Kind, TrialsConfig
+from dris.experiments.trials.cells import cells_of
+from dris.experiments.trials.config import TrialsConfig
 from dris.experiments.trials.film import Filmed, film
 from dris.experiments.trials.outcome import Outcome, within_limits
 from dris.lab.camera_observer import POOR_CAMERAS, CameraObserver, CameraObserverConfig
 from dris.lab.drives import drive
-from dris.lab.launch import RAMP_RADII, SLOW_THROW, Laid, Launch, Ramp, Throw
-from dris.lab.objects import BALLS, IRREGULAR, CatchObject, thing
+from dris.lab.objects import CatchObject, thing
 from dris.lab.trial import catching_config, run_trial
 from dris.lab.twin import Twin, TwinConfig
 from dris.learning.checkpoint import fingerprint, load_checkpoint
@@ -40,18 +40,6 @@ FILM_TRIES = 4
 ROUND = 5
 """Trials of a cell before the next cell has its turn: half a table then says something of every cell."""
 _LONG = ("states", "decisions")
-
-
-def cells_of(kind: Kind) -> list[tuple[str, str, Launch]]:
-    """CatchObject, name of the launch, launch."""
-    if kind == "ramps":
-        return [(ball, f"R = {radius:.2f} m", Ramp(radius)) for ball in BALLS for radius in RAMP_RADII]
-    if kind == "throws":
-        ways: tuple[tuple[str, Launch], ...] = (("thrown", Throw()), ("thrown gently", SLOW_THROW))
-        return [(ball, label, launch) for ball in BALLS for label, launch in ways]
-    if kind == "balancing":
-        return [(ball, "from 30 degrees", Laid()) for ball in BALLS]
-    return [(name, "thrown gently", SLOW_THROW) for name in IRREGULAR]
 
 
 def thing_of(config: TrialsConfig, name: str) -> CatchObject:

@@ -30,7 +30,7 @@ class Policy:
     """States and condition in, actions within [-1, 1] out."""
 
     def __init__(self, folder=Path(__file__).parent):
-        """Load, compare hashes, and answer the golden cases; raises ValueError if anything differs."""
+        """Load, compare hashes and contract, answer the golden cases; ValueError if anything differs."""
         folder = Path(folder)
         self.contract = json.loads((folder / "contract.json").read_text())
         for name, expected in self.contract["files"].items():
@@ -41,6 +41,10 @@ class Policy:
         self._session = onnxruntime.InferenceSession(
             (folder / "policy.onnx").read_bytes(), options, providers=["CPUExecutionProvider"]
         )
+        carried = self._session.get_modelmeta().custom_metadata_map.get("dris", "{}")
+        changed = _difference(json.loads(carried), {**self.contract, "files": None})
+        if changed:
+            raise ValueError(f"contract.json was changed since the export: {changed}; copy the folder again")
         self._inputs = [one.name for one in self._session.get_inputs()]
         self.largest_error = self._check(folder / "golden.npz")
 
@@ -72,6 +76,15 @@ class Policy:
         if not worst <= self.contract["tolerance"]:
             raise ValueError(f"answers {worst:.1e} away from its golden cases: do not use it on this machine")
         return worst
+
+
+def _difference(exported, told, name="contract"):
+    """The first value that differs between two trees, by its name; empty if none does."""
+    if not (isinstance(exported, dict) and isinstance(told, dict)):
+        return "" if exported == told else f"{name} was {exported}, now {told}"
+    keys = sorted(exported.keys() | told.keys())
+    parts = (_difference(exported.get(key), told.get(key), f"{name}.{key}") for key in keys)
+    return next(filter(None, parts), "")
 
 
 class Episode:
