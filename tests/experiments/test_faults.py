@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from sights import RIG
 
+from dris.catching.kinematics import Kinematics
+from dris.catching.settings import FR3
 from dris.experiments.tracking.fault_table import _row, table
 from dris.experiments.tracking.faults import FAULTS, exchange_stamps, freeze, one_far_ahead
 from dris.experiments.tracking.recording import Arrived, Recording, Seen, Truth
@@ -50,7 +52,7 @@ def recording():
             frames.append(
                 Arrived(0.0125 * k + 0.005 * camera + 0.01, Frame(0.0125 * k + 0.005 * camera, camera, image))
             )
-    return Recording(BALLS["rubber"], RIG, frames, [], BOUNCE)
+    return Recording(BALLS["rubber"], RIG, Kinematics(FR3.home, FR3.mount), frames, [], BOUNCE)
 
 
 def test_an_impact_is_a_touch_that_changes_the_velocity():

@@ -35,7 +35,7 @@ def lab(
             cameras, clocks and rooms, and are right without; sight: errors of the track of the twin's balls;
             belief: the same of a belief beside the tracker, while a policy catches, with good cameras and
             poor ones.
-        policy: Whose catches excite the joints (gains).
+        policy: Whose catches excite the joints (gains), or who is told what is seen (faults).
         repeats: Throws of a kind (tracking, sight, belief), clean trials of a ball and ramp (faults), pairs
             of pictures (cameras).
         json_file: Also write the result to this file.
@@ -48,7 +48,7 @@ def lab(
         "cameras": lambda: _cameras(repeats),
         "tracking": lambda: _tracking(repeats),
         "conditions": _conditions,
-        "faults": lambda: _faults(repeats, json_file),
+        "faults": lambda: _faults(repeats, policy, json_file),
         "sight": lambda: _sight(repeats),
         "belief": lambda: _belief(repeats),
     }
@@ -112,10 +112,13 @@ def _conditions() -> str:
     return conditions_table()
 
 
-def _faults(repeats: int, json_file: Path | None) -> list[dict[str, Any]]:
+def _faults(repeats: int, policy: str, json_file: Path | None) -> list[dict[str, Any]]:
     from dris.experiments.tracking.fault_table import measure
 
-    return measure(repeats, on_rows=lambda rows: write_json(json_file, header("lab-faults") | {"rows": rows}))
+    def keep(rows: list[dict[str, Any]]) -> None:
+        write_json(json_file, header("lab-faults") | {"rows": rows})
+
+    return measure(repeats, on_rows=keep, name=policy)
 
 
 def _sight(launches: int) -> list[dict[str, Any]]:

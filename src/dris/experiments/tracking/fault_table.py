@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.belief_observer import beside_one_robot
 from dris.catching.control import LookingObserver
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.experiments.tracking.faults import FAULTS, Fault
 from dris.experiments.tracking.recording import EVERY_S, Recording, Seen, Truth, record, replay
+from dris.lab.belief_observer import with_belief
 from dris.lab.camera_observer import CameraObserver
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, Ramp
@@ -57,10 +60,17 @@ class Row:
     """and of its velocity [m/s]."""
 
 
-def judge(fault: Fault, recording: Recording, clean: Seen, seed: int, ramp_m: float) -> Row:
-    """Look at a recorded trial under a fault."""
+def judge(
+    fault: Fault,
+    recording: Recording,
+    clean: Seen,
+    seed: int,
+    ramp_m: float,
+    belief: BallBeliefConfig | None = None,
+) -> Row:
+    """Look at a recorded trial under a fault, behind a belief if there is one."""
     believed = fault.believed(recording.rig) if fault.believed else None
-    seen = replay(recording, fault.spoil, believed)
+    seen = replay(recording, fault.spoil, believed, belief=belief)
     begins_s = fault.begins_s(recording)
     return _row(fault.name, recording.thing.name, ramp_m, seed, seen, clean, recording.truth, begins_s)
 
@@ -92,7 +102,10 @@ def _row(
 
 
 def measure(
-    repeats: int, seed: int = SEED, on_rows: Callable[[list[dict[str, Any]]], None] = lambda rows: None
+    repeats: int,
+    seed: int = SEED,
+    on_rows: Callable[[list[dict[str, Any]]], None] = lambda rows: None,
+    name: str = POLICY,
 ) -> list[dict[str, Any]]:
     """Every fault on every recorded trial, and `repeats` clean trials of each ball and ramp.
 
@@ -102,14 +115,16 @@ def measure(
         repeats: Clean trials of each ball and ramp.
         seed: Of the first trial.
         on_rows: Called with everything so far, after every trial.
+        name: Of the policy that catches; states are those that it would be told, by its belief if it has one.
     """
-    policy = find_policy(POLICY)
+    policy = find_policy(name)
+    belief = beside_one_robot(policy.belief)
     twin = Twin(drive("fitted-gains", catching_config(policy)))
     rows: list[Row] = []
     for k, (ball, ramp_m) in enumerate(RECORDED):
         recording = record(policy, twin, BALLS[ball], Ramp(ramp_m), seed + k, WATCHED_S)
-        clean = replay(recording)
-        rows += [judge(fault, recording, clean, seed + k, ramp_m) for fault in FAULTS]
+        clean = replay(recording, belief=belief)
+        rows += [judge(fault, recording, clean, seed + k, ramp_m, belief) for fault in FAULTS]
         on_rows([asdict(row) for row in rows])
     print(table(rows), flush=True)
     cells = [(k, ball, ramp_m) for k in range(repeats) for ball in BALLS for ramp_m in RAMP_RADII]
@@ -125,12 +140,13 @@ def watch_clean(twin: Twin, policy: PolicyHandle, ball: str, ramp_m: float, seed
     """A live trial without any fault."""
     truth, seen = Truth(), Seen()
     twin.reset(BALLS[ball], Ramp(ramp_m), seed)
-    observer = CameraObserver(twin, BALLS[ball], seed=seed)
+    cameras = CameraObserver(twin, BALLS[ball], seed=seed)
+    observer = with_belief(cameras, policy.belief, catching_config(policy), twin.kinematics, seed)
 
     def watch(twin: Twin, _: LookingObserver) -> None:
         truth.note(twin)
         if twin.ticks % round(EVERY_S / 1e-3) == 0:
-            seen.ask(observer.eyes, truth.states[-1])
+            seen.ask(observer, cameras.eyes, truth.states[-1])
 
     run_trial(policy, BALLS[ball], Ramp(ramp_m), seed, twin, observer, WATCHED_S, watch, until_lost=False)
     return _row(LIVE, ball, ramp_m, seed, seen, seen, truth, 0.0)

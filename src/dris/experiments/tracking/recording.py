@@ -7,7 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dris.catching.control import LookingObserver
+from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.belief_observer import BeliefObserver
+from dris.catching.control import BallObserver, LookingObserver
+from dris.catching.eyes_observer import EyesObserver
+from dris.catching.kinematics import Kinematics
 from dris.evaluation.registry import PolicyHandle
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig, detector
 from dris.lab.launch import Launch
@@ -98,6 +102,7 @@ class Recording:
 
     thing: CatchObject
     rig: Rig
+    kinematics: Kinematics
     frames: list[Arrived] = field(default_factory=list)
     plates: list[Plate] = field(default_factory=list)
     truth: Truth = field(default_factory=Truth)
@@ -123,7 +128,7 @@ def record(
     """Run a trial for a while after the policy has begun, with whole frames."""
     twin.reset(thing, launch, seed)
     observer = _Recorder(twin, thing, replace(CameraObserverConfig(), window_half_px=None), seed)
-    recording = observer.recording = Recording(thing, observer.rig)
+    recording = observer.recording = Recording(thing, observer.rig, twin.kinematics)
 
     def note(twin: Twin, observer: LookingObserver) -> None:
         recording.truth.note(twin)
@@ -145,13 +150,13 @@ class Seen:
     noticed: dict[str, int] = field(default_factory=dict)
     """What the monitor noticed, counted."""
 
-    def ask(self, eyes: Eyes, truth: State) -> None:
-        """Compare with the truth."""
-        state = eyes.state(truth.time_s)
+    def ask(self, observer: BallObserver, eyes: Eyes, truth: State) -> None:
+        """Compare what a policy would be told, by eyes or by a belief behind them, with the truth."""
+        told = observer.estimate(truth.time_s)
         off = None
-        if state is not None:
-            position = float(np.linalg.norm(state.ball_in_base - truth.thing_position))
-            off = position, float(np.linalg.norm(state.velocity_in_base - truth.thing_velocity))
+        if told is not None:
+            position = float(np.linalg.norm(told.position - truth.thing_position))
+            off = position, float(np.linalg.norm(told.velocity - truth.thing_velocity))
         self.times_s.append(truth.time_s)
         self.errors.append(off)
         self.causes.append(eyes.monitor.verdict.cause)
@@ -177,6 +182,7 @@ def replay(
     spoil: Callable[[Recording], list[Arrived]] = lambda recording: recording.frames,
     believed: Rig | None = None,
     monitor: MonitorConfig | None = None,
+    belief: BallBeliefConfig | None = None,
 ) -> Seen:
     """Look at a recorded trial again.
 
@@ -185,18 +191,22 @@ def replay(
         spoil: What becomes of its frames.
         believed: The cameras as calibrated, if that differs.
         monitor: From when on the eyes do not believe themselves.
+        belief: Behind the eyes, if there is one.
     """
     thing, config = recording.thing, CameraObserverConfig()
     eyes = Eyes(believed or recording.rig, thing.outline, detector(thing), config.tracker, monitor)
+    inner = EyesObserver(eyes, thing.radius)
+    observer = inner if belief is None else BeliefObserver(inner, recording.kinematics, belief)
     frames, plates = iter(spoil(recording)), iter(recording.plates)
     frame, plate, seen = next(frames, None), next(plates, None), Seen()
     for tick, truth in enumerate(recording.truth.states):
         while plate is not None and plate.time_s <= truth.time_s + 1e-9:
-            eyes.expect_plate(plate)
+            observer.observe_plate(plate)
             plate = next(plates, None)
         while frame is not None and frame.now_s <= truth.time_s + 1e-9:
-            eyes.take(frame.frame, truth.time_s)
+            inner.take(frame.frame, truth.time_s)
             frame = next(frames, None)
         if tick % round(EVERY_S / 1e-3) == 0:
-            seen.ask(eyes, truth)
+            observer.observe_joints(truth.time_s, truth.q)
+            seen.ask(observer, eyes, truth)
     return seen
