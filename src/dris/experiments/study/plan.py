@@ -104,7 +104,10 @@ class Study:
     conditions: tuple[str, ...]
     """That every run is scored under,"""
     more_conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """and those of a preset alone."""
+    """those of a preset alone,"""
+    widely: tuple[str, ...] = ()
+    """and those of methods that are looked at under all of `wide_conditions`."""
+    wide_conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
     tuned_apart: tuple[tuple[str, PpoConfig], ...] = ()
     """How the policies of some presets learn, where that was tuned apart from the others."""
     episodes: int = 2000
@@ -136,7 +139,10 @@ class Study:
 
     def conditions_of(self, preset: str, method: str = "") -> tuple[str, ...]:
         """All that a run of a preset, or of a method on it, is scored under."""
-        return scored_with(method, self.conditions + dict(self.more_conditions).get(preset, ()))
+        names = self.conditions + dict(self.more_conditions).get(preset, ())
+        if not method or method in self.widely:
+            names += dict(self.wide_conditions).get(preset, ())
+        return scored_with(method, names)
 
     def episodes_of(self, condition: str) -> int:
         """Episodes of a condition: fewer where each costs more.
@@ -248,8 +254,9 @@ def belief_study(quick: bool = False) -> Study:
     sight = ("bias-2", "dropout-40", "delay-20", "delay-40", "delay-60")
     physics = ("restitution", "friction", "radius", "execution", "soft-gains", "stiff-gains")
     ramps = seen(("none", "ensemble"), "ramp-1.3", "ramp-1.3-noise-2", "ramp-2.0", "ramp-2.0-noise-2")
-    released = between + seen(filters, *sight) + seen(("none", "ensemble"), *physics) + ramps
-    more = (("released", released), ("fr3", released), ("paper", between), ("exact", between))
+    wide = seen(filters, *sight) + seen(("none", "ensemble"), *physics)
+    more = tuple((preset, between + ramps) for preset in ("released", "fr3"))
+    more += (("paper", between), ("exact", between))
     plain = ("e2e", "dris-10", "dris-200", "e2e-noise")
     looped = ("loop", "dris-loop", "loop-scratch", "loop-truth", "loop-worst", "loop-spread")
     jobs = tuple(Job("belief-robot", "fr3", seed) for seed in range(3))
@@ -264,5 +271,6 @@ def belief_study(quick: bool = False) -> Study:
     recipe = replace(study.recipe, iterations=400, evaluate_every=100)
     return replace(
         study, name="belief", recipe=recipe, jobs=jobs, conditions=everywhere, more_conditions=more,
-        episodes=1000,
+        widely=("e2e", "dris-200", "loop", "belief-robot"),
+        wide_conditions=(("released", wide), ("fr3", wide)), episodes=1000,
     )  # fmt: skip

@@ -45,6 +45,7 @@ class Plan(Struct, frozen=True):
     episodes: Count
     seed: Count
     more_conditions: list[tuple[str, list[str]]] = []
+    wide_conditions: list[tuple[str, list[str]]] = []
 
 
 class Size(Struct, frozen=True):
@@ -110,8 +111,9 @@ class Results:
         return list(dict.fromkeys(job.preset for job in self.plan.jobs))
 
     def conditions(self, preset: str) -> list[str]:
-        """Conditions that runs of a preset are scored under."""
-        return [*self.plan.conditions, *dict(self.plan.more_conditions).get(preset, ())]
+        """Conditions that runs of a preset are scored under, all of them or some."""
+        more = (self.plan.more_conditions, self.plan.wide_conditions)
+        return [*self.plan.conditions, *(name for of in more for name in dict(of).get(preset, ()))]
 
     def measures(self, preset: str) -> list[str]:
         """Measures of success that all runs of a preset have, the strictest (0.1 m/s) first."""
