@@ -81,6 +81,7 @@ VERBS = (
         "export",
         "deploy",
         "identify-gains",
+        "replay",
         "plate",
         "soak",
         "report",

@@ -17,6 +17,7 @@ import rooms
 from fci import AWAY, Served, skip_if_starved
 
 from dris.catching.settings import CatchingConfig
+from dris.cli.logs import replay
 from dris.cli.robot import deploy, identify_gains
 from dris.experiments.deploy import run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
@@ -31,6 +32,7 @@ from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.excitation import ExcitationConfig
 from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.log_frames import shown
 
 needs_franky = pytest.mark.skipif(
     importlib.util.find_spec("franky") is None, reason="franky is not installed: pip install 'dris[fr3]'"
@@ -51,7 +53,14 @@ def test_the_unmodified_driver_catches_over_fci(tmp_path, capsys):
     assert row["state"] == "catching" and 0.1 < row["speed_share"] <= 1.0
     # The filter is hardly needed: the law before it keeps the limits.
     assert sum(row["clauses"].values()) < 0.05 * row["ticks"]
-    assert (tmp_path / "logs" / "trial-0.jsonl").stat().st_size > 1e6
+    log = tmp_path / "logs" / "trial-0.jsonl"
+    assert log.stat().st_size > 1e6
+    capsys.readouterr()
+    assert replay(log) == 0 and "ticks give the same references" in capsys.readouterr().out
+    found = shown(log)  # the film's last picture: the ball lies on the plate
+    assert found.title.startswith("dris-200, ") and not found.frames[-1].scene.lost[0]
+    with pytest.raises(ValueError, match="made by 'dris-200' with weights"):
+        replay(log, policy="dris-50")
     # What is done is not done again, and other trials do not go into the same file.
     again = {"twin": True, "trials": 1, "sight": "perfect", "address": "127.0.7.1", "json_file": file}
     assert deploy("dris-200", seed=900, resume=True, **again) == 0

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 from arms_without_robots import HOME, TASK, SoftArm
-from test_robot_session import LAW, Sky
+from sessions import LAW, Sky
 
 from dris.robot.session import Session
 from dris.robot.terminal import LiveView, picture

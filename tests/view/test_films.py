@@ -17,7 +17,7 @@ from dris.core.stage import Frame, Scene
 from dris.evaluation.registry import find_policy
 from dris.view import play
 from dris.view.drawn import Drawn
-from dris.view.replay import _shown_s, _thinned
+from dris.view.replay import _shown_s, thinned
 from dris.view.run import Start, TrainingRun
 from dris.view.serve import close_server, open_server
 
@@ -113,7 +113,7 @@ def test_a_condition_changes_the_balls_that_are_shown():
 def test_a_replay_is_slow_while_something_happens_and_then_fast():
     """Up to 2.5 s a frame every 20 ms, four times slower; 1.51 s more at 2.5 times life, every 0.1 s."""
     frames = [Frame(time_s, balls(0.3), None) for time_s in (*(0.02 * k for k in range(201)), 4.01)]
-    shown = _thinned(frames)
+    shown = thinned(frames)
     assert len(shown) == 126 + 15 + 1 and shown[-1] is frames[-1]
     assert _shown_s(shown[-1]) - _shown_s(shown[0]) == pytest.approx(4 * 2.5 + 1.51 / 2.5)
     assert _shown_s(shown[10]) == pytest.approx(0.8)
@@ -131,6 +131,20 @@ def test_a_belief_that_begins_has_its_own_range_of_colours(free_port):
         colours = drawn._colours(four)
         assert colours[1].tolist() == [255, 204, 26] and colours[3].tolist() == [204, 13, 51]
         assert colours[2].tolist() == [230, 108, 38]  # half way; 0.5 is rounded to even
+    finally:
+        close_server(server)
+
+
+def test_words_of_a_frame_stand_in_the_scene_as_long_as_there_are_any(free_port):
+    server = open_server("127.0.0.1", free_port, "test")
+    try:
+        drawn, one = Drawn(server.scene), replace(balls(0.3), **_robot())
+        drawn.begin(find_policy("still").make_task().stage(), one, "restitution")
+        drawn.show(Frame(0.0, one, None))
+        assert drawn._words is None  # most tasks tell nothing
+        for words in ("approaching", "catching; filter: speed", ""):
+            drawn.show(Frame(0.1, one, None, words))
+            assert drawn._words.text == words
     finally:
         close_server(server)
 

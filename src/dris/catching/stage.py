@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -15,7 +15,7 @@ from dris.catching.robot_model import robot_model
 from dris.catching.settings import CatchingConfig
 from dris.catching.success import normal_tangential
 from dris.core.constants import GRAVITY
-from dris.core.stage import Control, Scene
+from dris.core.stage import Control, Frame, Scene
 from dris.sim.mjcf_stage import MjcfStage, shapes_of
 
 if TYPE_CHECKING:
@@ -59,6 +59,14 @@ def spin_vector(velocity: np.ndarray, spin: float) -> np.ndarray:
     """Topspin [rad/s] of a ball with a velocity [3]: about z x v, as of a ball that rolls that way."""
     across = np.array([-velocity[1], velocity[0], 0.0])
     return spin * across / max(float(np.linalg.norm(across)), 1e-9)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ArmFrame(Frame):
+    """A frame of one arm, with its joints."""
+
+    q: np.ndarray
+    """[7] [rad]"""
 
 
 class RobotStage(MjcfStage):

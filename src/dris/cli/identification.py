@@ -72,10 +72,9 @@ def on_robot(
             _say("dry run: nothing was sent but questions; --move moves" if good else "not ready: see above")
             return 0 if good else 1
         law = LawConfig(config.stiffness, config.damping, config.joint_speed, 0.9, True)
-        made_of = {"policy": runtime.contract.policy, "task_config": config}
         session = Session(
-            arm, NoEyes(), runtime.act_one, config, law, time.monotonic, Log.open(log, **made_of),
-            speed_share=SPEED_SHARE,
+            arm, NoEyes(), runtime.act_one, config, law, time.monotonic,
+            Log.open(log, **runtime.contract.named()), speed_share=SPEED_SHARE,
         )  # fmt: skip
         run_path(session, path, _say)
     finally:

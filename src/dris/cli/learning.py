@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from dris.belief.config import BeliefUpdate
+from dris.cli import logs
 from dris.core import validation
 from dris.core.constants import EVALUATION_SEED
 from dris.experiments import World
@@ -251,7 +252,9 @@ def play(
     """Watch an attempt: writes a slow-motion video and a picture of one set, or a replay in 3-D.
 
     Args:
-        policy: Who acts: a baseline (veltrack), a policy that ships (dris-200), a run folder or a file.
+        policy: Who acts: a baseline (veltrack), a policy that ships (dris-200), a run folder or a file. Or a
+            log of `dris deploy --logs`, a .jsonl file, whose first catch is shown; then only --html and --out
+            count.
         preset: Variant of the task; by default the configuration that the policy was made for.
         instances: Of the set, all visible.
         seed: Which start.
@@ -264,6 +267,8 @@ def play(
             and can be turned and stopped.
         out: Folder for the files.
     """
+    if policy.endswith(logs.SUFFIX):
+        return logs.play_log(Path(policy), html, out)
     validation.check_seed(seed)
     validation.check_at_least_one(instances=instances)
     validation.check_out(out)

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import tyro
 
 from dris import __version__
-from dris.cli import experiments, laboratory, learning, robot, soaking, viewing
+from dris.cli import experiments, laboratory, learning, logs, robot, soaking, viewing
 from dris.core.errors import DrisError
 from dris.core.process import draw_without_screen
 
@@ -26,6 +26,7 @@ def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
         "export": robot.export,
         "deploy": robot.deploy,
         "identify-gains": robot.identify_gains,
+        "replay": logs.replay,
         "plate": robot.plate,
         "soak": soaking.soak,
         "report": experiments.report,

@@ -79,6 +79,8 @@ class Frame:
     scene: Scene
     ghost: np.ndarray | None
     """[3] where the policy sees the first instance, or the mean of its belief; None: nowhere."""
+    words: str = ""
+    """Told beside the picture, such as the state of a robot's session."""
 
 
 class Stage:

@@ -31,7 +31,7 @@ from dris.lab.twin import TICK_S, Twin, TwinConfig
 from dris.robot.arm import Arm, ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
-from dris.robot.log import Log
+from dris.robot.log import Log, Tick
 from dris.robot.payload import payload_of
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
@@ -39,6 +39,8 @@ from dris.robot.session import Session
 GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
 LONGEST_HOMING_S = 30.0
+TRUTH_TICKS = 10
+"""A log tells so often where the thing truly is, for whoever watches it later."""
 
 
 class _Timed:
@@ -198,12 +200,19 @@ def run_trials(
             continue
         log = Log.open(
             None if logs is None else logs / f"trial-{k}.jsonl",
-            policy=rig.runtime.contract.policy, trial=name, task_config=rig.config,
+            **rig.runtime.contract.named(), trial=name, ball_radius_m=THINGS[what].radius,
         )  # fmt: skip
         session = rig.session(log)
+
+        def watch(session: Session, log: Log = log) -> None:
+            show(session)
+            if log.file is not None and session.loop is not None and rig.twin.ticks % TRUTH_TICKS == 0:
+                state = rig.twin.state()
+                log.add(Tick(state.time_s, session.state, [], [], ball=state.thing_position.tolist()))
+
         heard, stopped = len(rig.said), len(rig.server.cabinet.reflexes)
         try:
-            outcome = _one(rig, session, what, launch, number, name, perfect_sight, stopped, show)
+            outcome = _one(rig, session, what, launch, number, name, perfect_sight, stopped, watch)
         except ArmError as error:
             said = "; ".join(rig.said[heard:][-2:])
             reason = f"{error}; the robot's side: {said or 'nothing'}"

@@ -65,7 +65,7 @@ def excite_twin(rig: TwinRig, path: Excitation, log: Path, tell: Callable[[str],
     Raises:
         ArmError: Something stopped it.
     """
-    session = rig.session(Log.open(log, policy=rig.runtime.contract.policy, task_config=rig.config))
+    session = rig.session(Log.open(log, **rig.runtime.contract.named()))
     try:
         session.connect()
         session.start()

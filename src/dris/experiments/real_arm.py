@@ -129,7 +129,7 @@ def _catch(
     """Home, arm, catch, return, again, until something stops it or somebody ends it: whether that was it."""
     config, view = runtime.contract.catching(), LiveView()
     file = None if logs is None else logs / f"session-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-    log = Log.open(file, policy=runtime.contract.policy, task_config=config)
+    log = Log.open(file, **runtime.contract.named(), ball_radius_m=eyes.radius_m)
     believed = beside_one_robot(runtime.contract.filter())
     kinematics = Kinematics(config.home, config.mount)
     observer = eyes if believed is None else BeliefObserver(eyes, kinematics, believed)

@@ -95,6 +95,10 @@ class Contract(msgspec.Struct, frozen=True):
             )
         return config
 
+    def named(self) -> dict[str, str]:
+        """Which policy it is, for a log."""
+        return {"policy": self.policy, "weights": self.files[WEIGHTS]}
+
     def filter(self) -> BeliefConfig:
         """What stands between what is seen and it."""
         return from_plain(BeliefConfig, self.belief, f"{CONTRACT}: belief")

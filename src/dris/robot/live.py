@@ -14,6 +14,7 @@ from dris.robot.arm import ArmError
 from dris.robot.paths import Path
 from dris.robot.rig_observer import RigObserver
 from dris.robot.session import Session
+from dris.robot.states import CATCHING
 
 TICK_S = 0.001
 KEEP_S = 10.0
@@ -172,7 +173,7 @@ def _next(session: Session) -> int:
     if session.state == "homed":
         session.arm_now()
     began_s = None if session.loop is None else session.loop.began_s
-    if session.state == "catching" and began_s is not None and session.clock() - began_s >= KEEP_S:
+    if session.state in CATCHING and began_s is not None and session.clock() - began_s >= KEEP_S:
         session.go_home()
         return 1
     return 0

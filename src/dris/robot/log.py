@@ -1,27 +1,32 @@
 """What happened, tick by tick, in a file that can be played again: one JSON object a line.
 
-The first line says what the session was made of; the others are ticks. Written as it happens, so that what
-led to a crash is there.
+The first line says what the session was made of: policy and hash of its weights, configuration, law, filter,
+speed share and the robot's limits. The others are ticks, changes of state and what was asked for, with all
+that arm and eyes told: `dris.robot.replay` needs nothing else. Written as it happens, so that what led to a
+crash is there.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import msgspec
 import numpy as np
 
-from dris.core.schema import SCHEMA, header
-
-KIND = "session-log"
+KIND, SCHEMA = "session-log", 2
+"""Since schema 2 a log holds all that a replay needs."""
+Trust = tuple[str, str]
+FINE: Trust = ("fine", "")
+Asked = Literal["", "start", "arm", "arm when seen", "follow", "go home"]
+"""What a person or a program asked a session for; `arm when seen`: to begin with no approach."""
 
 
 class Tick(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One millisecond, or however long a tick is."""
+    """One millisecond, or however long a tick is; with `note`, `asked` or `ball`, what happened beside it."""
 
     time_s: float
     state: str
@@ -32,13 +37,23 @@ class Tick(msgspec.Struct, frozen=True, omit_defaults=True):
     sent: list[float] | None = None
     """What the filter let through."""
     clauses: list[str] = []
-    seen: list[float] | None = None
-    """Ball's position and velocity in the base frame, at a control step."""
+    """Of the filter that changed something."""
+    estimates: list[list[float] | None] = []
+    """What the eyes told whenever the loop asked for the ball: position, velocity (base frame), age; at a
+    control step the last one is what the policy acts on."""
+    arrival: list[float] | None = None
+    """What they told of where the ball will come down, as `dris.robot.told` writes it."""
+    trust: Trust = FINE
+    """Whether the eyes believe themselves (fine, hold, stop), and why."""
     age_s: float = 0.0
+    """Of what the wish rests on."""
     action: list[float] | None = None
     """As the policy gave it, at a control step."""
     note: str = ""
     """Why the state changed."""
+    asked: Asked = ""
+    ball: list[float] | None = None
+    """Where the ball truly is (base frame), where somebody knows that: in the twin."""
 
 
 @dataclass
@@ -46,6 +61,8 @@ class Log:
     """An open log; without a file nothing is kept."""
 
     file: TextIO | None = None
+    made_of: dict[str, Any] | None = None
+    """For the first line, as long as that is not written."""
 
     @classmethod
     def open(cls, path: Path | None, **made_of: Any) -> Log:
@@ -53,17 +70,19 @@ class Log:
         if path is None:
             return cls()
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
-        plain = {
-            name: asdict(value) if hasattr(value, "__dataclass_fields__") else value
-            for name, value in made_of.items()
-        }
-        file.write(json.dumps({**header(KIND), **plain}, default=_plain) + "\n")
-        return cls(file)
+        return cls(path.open("w"), {"kind": KIND, "schema": SCHEMA, **made_of})
+
+    def tell(self, **made_of: Any) -> None:
+        """Say more of what the session is made of; too late once there is a tick."""
+        if self.made_of is not None:
+            self.made_of.update(made_of)
 
     def add(self, tick: Tick, flush: bool = False) -> None:
         """One more line; `flush`: on the disk before anything else happens."""
         if self.file is not None:
+            if self.made_of is not None:
+                self.file.write(json.dumps(self.made_of, default=_plain) + "\n")
+                self.made_of = None
             self.file.write(msgspec.json.encode(tick).decode() + "\n")
             if flush:
                 self.file.flush()
@@ -76,6 +95,8 @@ class Log:
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
@@ -92,7 +113,10 @@ def read_log(path: Path) -> tuple[dict[str, Any], Iterator[Tick]]:
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no log of a session") from error
     if said != (KIND, SCHEMA):
-        raise ValueError(f"{path} is of kind {said[0]!r}, schema {said[1]!r}, not of {KIND!r}, {SCHEMA}")
+        older = ": it is of another version of dris, make it again" if said[0] == KIND else ""
+        raise ValueError(
+            f"{path} is of kind {said[0]!r}, schema {said[1]!r}, not of {KIND!r}, {SCHEMA}{older}"
+        )
 
     def ticks() -> Iterator[Tick]:
         for number, line in enumerate(lines[1:], start=2):

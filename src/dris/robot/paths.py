@@ -19,7 +19,9 @@ HOME_ACCELERATION, HOME_JERK = 1.0, 5.0
 class Path(Protocol):
     """Where the joints should be, and when."""
 
-    duration_s: float
+    @property
+    def duration_s(self) -> float:
+        """From the beginning to the end."""
 
     def at(self, time_s: float) -> np.ndarray:
         """Joints [M] at a time from the beginning."""

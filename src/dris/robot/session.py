@@ -2,20 +2,20 @@
 
     disconnected -> connected -> homed -> armed -> approaching -> catching -> returning -> homed
                                           homed -> following -> homed
+                                       catching -> hold -> catching, returning
                                             any -> stopped, fault (need a person)
 
 Once a tick: read the arm, hold it to its workspace, let the catch loop or a path ask for joints, shape that
 by the governed law, pass it through the safety filter, send it, log it. The clock is handed in: a robot's, a
-twin's, a test's. Nothing moves outside homing, following, armed, approaching, catching and returning; after a
-stop nothing moves until somebody calls `connect` again.
+twin's, a test's; a tick has one time. Nothing moves outside the states of `MOVING`; after a stop nothing
+moves until somebody calls `connect` again.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,20 +30,17 @@ from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError, ArmState
 from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
-from dris.robot.log import Log, Tick
+from dris.robot.log import Asked, Log, Tick
 from dris.robot.paths import Path, WayHome
 from dris.robot.safety import filter_reference
 from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
+from dris.robot.states import CATCHING, MOVING, STOPPED, WITH_LOOP, State
+from dris.robot.told import Told
 from dris.robot.wish import Wish
 
-State = Literal[
-    "disconnected", "connected", "homing", "homed", "following", "armed", "approaching", "catching",
-    "returning", "stopped", "fault",
-]  # fmt: skip
-MOVING: frozenset[State] = frozenset({"homing", "following", "armed", "approaching", "catching", "returning"})
 AT_HOME_RAD = 0.03
 """As near counts as home: soft gains leave some milliradians to friction [rad] [design]."""
 LONGEST_HOLD_S = 1.0
@@ -91,10 +88,10 @@ class Session:
         """
         self.arm, self.observer, self.clock = arm, observer, clock
         self.begins_when_seen, self.speed_share = begins_when_seen, speed_share
-        config, law, self.safety = slowed(
-            speed_share, config, law, safety or SafetyConfig(law.stiffness, law.damping)
-        )
-        self._act, self._config, self._law, self._log = act, config, law, log or Log()
+        self._log, safety = log or Log(), safety or SafetyConfig(law.stiffness, law.damping)
+        self._log.tell(task_config=config, law=law, safety=safety, speed_share=speed_share)
+        config, law, self.safety = slowed(speed_share, config, law, safety)
+        self._act, self._config, self._law = act, config, law
         self._rehearse, self._tick_s = rehearse, TICK_S
         self.kinematics = Kinematics(config.home, config.mount)
         self._clearance = Clearance(self.kinematics.home, config.mount)
@@ -108,7 +105,7 @@ class Session:
         self.changes: list[tuple[float, State, str]] = []
         self.recoveries = 0
         self.loop: CatchLoop | None = None
-        self._last_s = self._rests_on_s = self._alive_s = -np.inf
+        self._now_s = self._last_s = self._rests_on_s = self._alive_s = -np.inf
         self.measured: ArmState | None = None
         """What the arm told last."""
         self.seen: BallEstimate | None = None
@@ -116,6 +113,7 @@ class Session:
         self.fired: tuple[str, ...] = ()
         """clauses of the filter in the last tick."""
         self._seen: BallEstimate | None = None
+        self._blind, self._told = False, Told(observer)
         self._teller = PlateTeller(self.kinematics)
 
     # What a person asks for.
@@ -128,13 +126,15 @@ class Session:
         """
         if self.state in MOVING or self.state == "homed":
             raise ArmError(f"the session is {self.state}: stop it before connecting again")
-        state = self.arm.state()
+        state, self._now_s = self.arm.state(), self.clock()
         if state.error:
             if self.recoveries >= MOST_RECOVERIES or not self.arm.recover():
                 self._go("fault", state.error)
                 raise ArmError(f"the robot is in an error: {state.error}; clear it at the robot")
             self.recoveries += 1
-        self.limits = self.arm.limits().slowed(self.speed_share)
+        limits = self.arm.limits()
+        self._log.tell(limits=limits)
+        self.limits = limits.slowed(self.speed_share)
         self._go("connected", "")
 
     def start(self) -> None:
@@ -146,46 +146,51 @@ class Session:
             raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
         self.arm.begin(q)
         self._sent, self._torque = q.copy(), self.kinematics.bias(q, np.zeros_like(q))
-        self.measured, self._alive_s, self._last_s = None, self.clock(), self.clock()
+        self.measured, self._now_s = None, self.clock()
+        self._alive_s = self._last_s = self._now_s
         self.shaper = Shaper(self._law, self.limits, np.array(TAU_MAX))
         """What turns a wish into a reference for the filter; a test of the filter alone takes it away."""
         self._boundary = Boundary(self.safety, self._clearance, q)
-        self._plan_home("homing", q)
+        self._plan_home("homing", q, asked="start")
 
     def arm_now(self) -> None:
         """Wait for a ball from now on."""
         self._expect("homed")
         assert self.measured is not None  # an arm that is homed has told where it is
-        wish = self._wish = Wish(self.clock(), self.measured.q)
+        wish = self._wish = Wish(self._now_s, self.measured.q)
         controller = Controller(self._act, self._config)
         slow = ApproachLimits(speed_share=self.speed_share * ApproachLimits.speed_share)
         approach = None if self.begins_when_seen else Approach(self._config, self.kinematics, slow)
         if approach is not None:
-            approach.start(self.kinematics.home, self.clock())
+            approach.start(self.kinematics.home, self._now_s)
         wish.wished = self.kinematics.home.copy()
-        self._last_s = self.clock() - TICK_S  # a new ball may come with a clock of its own
-        self.loop = CatchLoop(wish, self.observer, controller, approach, on_step=self._saw)
+        self._last_s = self._now_s - TICK_S  # a new ball may come with a clock of its own
+        self._told.begin(self.observer)
+        self._blind = False
+        self.loop = CatchLoop(wish, self._told, controller, approach, on_step=self._saw)
         self._rehearse()
-        self._go("armed", "")
+        self._go("armed", "", "arm when seen" if self.begins_when_seen else "arm")
 
     def follow(self, path: Path) -> None:
         """Go along a path that begins and ends at home; then it is homed again."""
         self._expect("homed")
-        self._path, self._since_s = path, self.clock()
-        self._go("following", "")
+        self._path, self._since_s = path, self._now_s
+        self._go("following", "", "follow")
 
     def go_home(self) -> None:
         """Give up the catch and return."""
         if self.state in MOVING:
-            self._plan_home("returning", self._sent)
+            self._now_s = self.clock()
+            self._plan_home("returning", self._sent, asked="go home")
 
     def stop(self, reason: str, state: State = "stopped") -> None:
         """Stop softly, whatever is going on; nothing moves after this."""
         try:
-            if self.state not in ("disconnected", "stopped", "fault"):
+            if self.state != "disconnected" and self.state not in STOPPED:
                 self.arm.stop()
         except ArmError as error:
             state, reason = "fault", f"{reason}; {error}"
+        self._now_s = self.clock()
         self._go(state, reason)
         with contextlib.suppress(OSError):  # a disk that is full was told of already
             self._log.close()
@@ -203,7 +208,8 @@ class Session:
         """Read, wish, filter, send, log."""
         if self.state not in MOVING and self.state != "homed":
             return
-        now_s = self.clock()
+        now_s = self._now_s = self.clock()
+        level, why = self._told.begin(self.observer)
         try:
             measured = self.arm.exchange(self._sent)
         except (ArmError, ValueError) as error:
@@ -217,19 +223,18 @@ class Session:
         self.measured = measured
         if broken := self._boundary.broken(measured.q):
             return self.stop(broken)
-        level, why = getattr(self.observer, "trust", ("fine", ""))
         if level == "stop":
             return self.stop(f"the eyes: {why}")
         self._seen = None
         try:
-            if self.state not in ("armed", "approaching", "catching"):  # then the catch loop tells
+            if self.state not in WITH_LOOP:  # then the catch loop tells
                 self._teller.tell_if_due(self.observer, now_s, measured.q)
             wished = self._wished(now_s, measured)
         except ValueError as error:  # an action that is not finite
             return self.stop(str(error), "fault")
         if self.state in MOVING or self.state == "homed":
             self._send(now_s, measured, wished)
-        if self.state == "catching" and self.loop is not None and self.loop.decides_at(now_s + self._tick_s):
+        if self.state in CATCHING and self.loop is not None and self.loop.decides_at(now_s + self._tick_s):
             self._rehearse()
 
     def _wished(self, now_s: float, measured: ArmState) -> np.ndarray:
@@ -245,12 +250,13 @@ class Session:
         self._wish.time_s, self._wish.q = now_s, measured.q
         self.loop.tick()
         if self.loop.began_s is not None:
-            if self.state != "catching":
+            if self.state not in CATCHING:
                 self._rests_on_s = now_s
-            self._go("catching", "")
+            level, why = self._told.trust
+            unseen = f"the eyes: {why}" if level == "hold" else "no ball is seen"
+            self._go(*("hold", unseen) if self._blind else ("catching", ""))
             if now_s - self._rests_on_s > LONGEST_HOLD_S:
-                self._plan_home("returning", measured.q)
-                self.reason = f"nothing seen for {LONGEST_HOLD_S} s"
+                self._plan_home("returning", measured.q, f"nothing seen for {LONGEST_HOLD_S} s")
                 return measured.q
         elif self.loop.approach is not None:
             going = self.loop.approach.outcome in ("going", "late")
@@ -260,7 +266,7 @@ class Session:
     def _send(self, now_s: float, measured: ArmState, wished: np.ndarray) -> None:
         dt_s = now_s - self._last_s
         if dt_s <= 0:  # the same millisecond of the robot again
-            return
+            return self._note(self._told.tick(now_s, self.state, measured, wished, self.loop))
         self._tick_s = min(dt_s, LONGEST_TICK_S)
         q, dq, arm = measured.q, measured.dq, self.kinematics.dynamics(measured.q, measured.dq)
         if dt_s > LATE_S:  # the arm has moved on under its last reference
@@ -276,31 +282,22 @@ class Session:
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
-        decisions = self.loop.decisions if self.loop is not None else []
-        seen, decision = self._seen, decisions[-1] if decisions else None
-        self._note(
-            Tick(
-                now_s, self.state, measured.q.tolist(), measured.dq.tolist(), wished.tolist(),
-                safe.reference.tolist(), list(safe.clauses),
-                None if seen is None else [*seen.position.tolist(), *seen.velocity.tolist()], age_s,
-                None if decision is None or decision.time_s != now_s else decision.action.tolist(),
-            )
-        )  # fmt: skip
+        self._note(self._told.tick(now_s, self.state, measured, wished, self.loop, safe, age_s))
         if safe.verdict == "stop":
             self.stop(f"the filter: {', '.join(safe.clauses)}")
 
     def _saw(self, seen: BallEstimate | None) -> None:
-        self._seen = seen
+        self._seen, self._blind = seen, seen is None
         if seen is not None:
             self.seen = seen
-            self._rests_on_s = self.clock() - seen.age_s
+            self._rests_on_s = self._now_s - seen.age_s
 
     def _age(self, now_s: float) -> float:
         """Of what a wish rests on [s]: the last sight that the policy acted on, but for its step.
 
         A ball out of sight holds the arm, and no more: for how long, `_wished` decides.
         """
-        if self.state != "catching":
+        if self.state not in CATCHING:
             return 0.0
         if self._seen is not None:
             return self._seen.age_s
@@ -320,20 +317,25 @@ class Session:
             self.stop(f"the arm does not reach its home: {off:.3f} rad away; is something in its way?")
         return home
 
-    def _plan_home(self, state: State, q: np.ndarray) -> None:
+    def _plan_home(self, state: State, q: np.ndarray, reason: str = "", asked: Asked = "") -> None:
         self._path = WayHome(q, self.kinematics.home, self.limits)
-        self._since_s = self.clock()
-        self._go(state, "")
+        self._since_s = self._now_s
+        self._go(state, reason, asked, q.tolist())
 
     def _expect(self, state: State) -> None:
+        """Refuse what is asked for in another state; all that it does has one time."""
         if self.state != state:
             raise ArmError(f"the session is {self.state}, not {state}")
+        self._now_s = self.clock()
 
-    def _go(self, state: State, reason: str) -> None:
-        if state != self.state:
-            self.changes.append((self.clock(), state, reason))
+    def _go(self, state: State, reason: str, asked: Asked = "", q: Sequence[float] = ()) -> None:
+        changed = state != self.state
+        if changed:
+            self.changes.append((self._now_s, state, reason))
             self.state, self.reason = state, reason
-            self._note(Tick(self.clock(), state, [], [], note=reason or "begins"), flush=True)
+        if changed or asked:
+            trust, note = self._told.trust, reason or "begins"
+            self._note(Tick(self._now_s, state, list(q), [], trust=trust, note=note, asked=asked), flush=True)
 
     def _note(self, tick: Tick, flush: bool = False) -> None:
         """Log a tick; what cannot be written down does not go on."""

@@ -16,6 +16,8 @@ FIELD = math.radians(45.0)
 """Of view, from top to bottom."""
 OPACITY = 0.55
 """Of all instances but the first: one sees through the set."""
+WORDS_AT = (0.0, 0.0, 0.95)
+"""A frame's words stand over the robot [m]."""
 LEAST_MOVE = 1e-5
 """Bodies that moved or turned by less are not told again."""
 
@@ -33,6 +35,7 @@ class Drawn:
         self._first: Any = None
         self._count = 0
         self._lost: np.ndarray | None = None
+        self._words: Any = None
         self._ghost = scene.add_icosphere(
             "/seen", radius=1.0, color=_GHOST, wireframe=True, subdivisions=2, visible=False,
             cast_shadow=False, receive_shadow=False,
@@ -93,6 +96,14 @@ class Drawn:
             self._ghost.position = frame.ghost
         if seen != self._ghost.visible:
             self._ghost.visible = seen
+        if self._words is not None or frame.words:
+            self._say(frame.words)
+
+    def _say(self, words: str) -> None:
+        if self._words is None:
+            self._words = self._scene.add_label("/words", words, position=WORDS_AT)
+        elif words != self._words.text:
+            self._words.text = words
 
     def _build(self, stage: Stage) -> None:
         for handle in self._bodies.values():

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 from dris.core.conditions import Condition
 from dris.core.files import write_atomically
@@ -16,6 +17,7 @@ from dris.view.drawn import FIELD, Drawn
 from dris.view.run import Outcome, Start, TrainingRun
 from dris.view.serve import LOOPBACK, close_server, open_server
 
+AnyFrame = TypeVar("AnyFrame", bound=Frame)
 FRAME_S = 0.02
 """Simulated time between frames [s]."""
 SLOWER = 4
@@ -65,7 +67,7 @@ def save_frames(stage: Stage, frames: Sequence[Frame], title: str, file: Path, c
     Raises:
         ImportError: The extra `view` is not there.
     """
-    shown = _thinned(frames)
+    shown = thinned(frames)
     server = open_server(LOOPBACK, _free_port(), "dris")
     try:
         drawn = Drawn(server.scene)
@@ -98,7 +100,7 @@ def in_words(outcome: Outcome) -> str:
     return f"{round(outcome.share * outcome.instances)} of {outcome.instances} caught"
 
 
-def _thinned(frames: Sequence[Frame]) -> list[Frame]:
+def thinned(frames: Sequence[AnyFrame]) -> list[AnyFrame]:
     """All frames while the replay is slow, then one every `LATE_FRAME_S`, and the last."""
     shown = [frames[0]]
     for frame in frames[1:]:

@@ -33,6 +33,7 @@ from dris.robot.driver import DriverProcess
 from dris.robot.export import export
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
+from dris.robot.states import CATCHING
 
 CELL = 7
 """Of the ramps' twelve: ping-pong, 0.20 m."""
@@ -176,7 +177,7 @@ def _live(
         tick()
         if len(watch.spent.get("act", ())) > decided:
             watch.spent.setdefault("decision", []).append(watch.spent["tick"].pop())
-    if session.state != "catching":
+    if session.state not in CATCHING:
         raise RuntimeError(f"the session is {session.state} ({session.reason}) where it should be catching")
 
 
