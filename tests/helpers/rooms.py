@@ -3,8 +3,10 @@
 import time
 from functools import cache
 
+import cv2
 import numpy as np
 
+from dris.perception.plate_view import corners_in_base
 from dris.perception.sources import Frame
 
 
@@ -16,6 +18,19 @@ def pictures(rig, low=80, high=101):
         [np.random.default_rng((k, camera)).integers(low, high, shape, np.uint8) for k in range(24)]
         for camera, shape in enumerate(shapes)
     ]
+
+
+@cache
+def with_plate(rig, plate, low=80, high=101):
+    """The same with the plate, lighter than the room, where a rig sees it."""
+    shown = [[picture.copy() for picture in one] for one in pictures(rig, low, high)]
+    for camera, one in zip(rig.cameras, shown, strict=True):
+        corners = np.rint(camera.project(corners_in_base(plate, plate.time_s))).astype(np.int32)
+        for picture in one:
+            lighter = np.zeros(picture.shape, np.uint8)
+            cv2.fillConvexPoly(lighter, corners, (90, 90, 90))
+            picture += lighter
+    return shown
 
 
 def empty(rig, clock):
