@@ -18,7 +18,7 @@ from fci import AWAY, Served, skip_if_starved
 
 from dris.catching.settings import CatchingConfig
 from dris.cli.robot import deploy, identify_gains
-from dris.experiments.deploy import run_trials
+from dris.experiments.deploy import TwinRig, run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
 from dris.experiments.real_arm import drive_of
 from dris.lab.drives import drive
@@ -116,6 +116,14 @@ def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, mon
     assert connected == [1]
 
 
+def test_a_driver_that_may_clear_no_more_errors_does_not_go_on():
+    rig = TwinRig(None)
+    rig.arm = SimpleNamespace(state=lambda: None, recoveries=2, most_recoveries=3)
+    assert rig.answers()
+    rig.arm.recoveries = 3
+    assert not rig.answers()
+
+
 @needs_franky
 def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
     """Against the plant of the twin, which nothing between here and there is told."""
@@ -172,7 +180,7 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     twin.reset(BALLS["foam"], away, 0)
     arguments = ["deploy", "belief-robot", "--robot", "127.0.7.5", "--move"]
     arguments += ["--rig.file", str(tmp_path / "rig.json"), "--rig.cameras", f"{rooms.__file__}:empty"]
-    arguments += ["--logs", str(tmp_path)]
+    arguments += ["--rig.unconfirmed", "--logs", str(tmp_path)]  # nobody sees a plate there
     with Served("127.0.7.5", Plant(twin, knows_plate=False), patience_s=0.9) as served:
         command = [sys.executable, "-m", "dris", *arguments]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -192,8 +200,8 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
         assert served.server.cabinet.motion is None and not served.server.cabinet.reflexes
         assert np.abs(served.robot.q - np.array(CatchingConfig().home)).max() < 0.03
     assert not [line for line in lines if "FAILED" in line]
-    assert [line.split()[1] for line in lines if line.startswith("    ok")][-5:] == [
-        "rig", "cameras", "delay", "light", "eyes",
+    assert [line.split()[1] for line in lines if line.startswith("    ok")][-6:] == [
+        "rig", "devices", "cameras", "delay", "light", "eyes",
     ]  # fmt: skip
     assert "moving at 0.2 of all speeds" in "".join(lines) and "ended by SIGINT" in lines[-1]
     assert len(list(tmp_path.glob("session-*.jsonl"))) == 1
@@ -209,6 +217,9 @@ def test_gains_that_were_identified_drive_the_arm(tmp_path):
     with pytest.raises(ValueError, match="is of the twin: identify the gains of this arm"):
         drive_of(CatchingConfig(), tmp_path / "gains.json")
     assert drive_of(CatchingConfig(), tmp_path / "gains.json", simulated=True).damping == (10.0,) * 7
+    (tmp_path / "gains.json").write_text(json.dumps(found | {"simulated": True}))
+    with pytest.raises(ValueError, match="is of the twin"):
+        drive_of(CatchingConfig(), tmp_path / "gains.json")
     for wrong in ({}, found | {"matching_damping": [10.0] * 6}, found | {"matching_stiffness": [-1.0] * 7}):
         (tmp_path / "gains.json").write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match=r"gains\.json"):
