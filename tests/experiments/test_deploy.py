@@ -14,12 +14,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rooms
+from arms_without_robots import SoftArm, quick_runtime
 from fci import AWAY, Served, skip_if_starved
 
-from dris.catching.settings import CatchingConfig
+from dris.catching.settings import TEXT, CatchingConfig
+from dris.cli import identification
 from dris.cli.robot import deploy, identify_gains
 from dris.experiments.deploy import TwinRig, run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
+from dris.experiments.identification import Identified
 from dris.experiments.real_arm import drive_of
 from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
@@ -31,6 +34,7 @@ from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.excitation import ExcitationConfig
 from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.identify import FoundGains
 
 needs_franky = pytest.mark.skipif(
     importlib.util.find_spec("franky") is None, reason="franky is not installed: pip install 'dris[fr3]'"
@@ -139,6 +143,38 @@ def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
     # In turns as short as these it matters where a joint sticks when its own begins: the second's friction,
     # 0.3 Nm, was found 0.000 to 0.032 Nm off in four runs, the others' always alike.
     assert max(map(abs, error["friction_nm"])) < 0.06, error["friction_nm"]
+
+
+@pytest.mark.parametrize(("address", "realtime"), [("127.0.0.1", False), ("172.16.0.2", True)])
+def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monkeypatch):
+    """With the gains of `dris deploy`, and no real-time kernel for a simulated robot: its rehearsal."""
+    told = []
+
+    class Told(SoftArm):
+        def __init__(self, make, config):
+            super().__init__(q=np.array(TEXT.home))
+            told.append((make, config, self))
+
+    monkeypatch.setattr("dris.robot.driver.DriverProcess", Told)
+    code = identification.on_robot(
+        quick_runtime(task=TEXT), address, False, ExcitationConfig(), Path("none"), None
+    )
+    (make, config, arm), driven = told[0], drive_of(TEXT, None)
+    assert code == 0 and arm.asked == ["stop"] and make is Fr3  # closed at the end, and nothing else
+    assert (config.address, config.realtime) == (address, realtime)
+    assert (config.stiffness, config.damping) == (driven.stiffness, driven.damping)
+    assert config.payload.mass_kg == 0.35 and driven.stiffness != TEXT.stiffness
+
+
+def test_gains_that_explain_nothing_are_not_written(tmp_path, capsys):
+    """A robot whose time was not the session's seemed to have D below zero."""
+    good = FoundGains((100.0,) * 7, (10.0,) * 7, (0.3,) * 7, (0.0,) * 7, (0.04,) * 7, 0.0025)
+    for found, code in ((good, 0), (replace(good, unexplained=(0.04,) * 6 + (3.3,)), 1)):
+        file = tmp_path / f"{code}.json"
+        result = Identified((100.0,) * 7, (10.0,) * 7, found, (100.0,) * 7, (10.0,) * 7, 0.003)
+        assert identification._tell(result, None, file, simulated=False) == code
+        assert file.exists() == (code == 0)
+    assert "leave 3.30 of a joint's torque unexplained, at most 0.5" in capsys.readouterr().out
 
 
 @needs_franky
