@@ -207,6 +207,16 @@ def test_a_stop_that_is_pressed_is_seen_before_the_arm_begins():
             arm.close()
 
 
+PATIENT = """
+from dris.cli.main import main
+from dris.robot import preflight
+
+preflight.MEDIAN_S = preflight.SLOWEST_S = 1.0
+main()
+"""
+"""The command, but for how quick a policy must be: a machine of tests may have much else to do."""
+
+
 @needs_franky
 def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     """The whole command with --move, at real pace, against the robot behind FCI and an empty room."""
@@ -218,7 +228,7 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     arguments += ["--rig.file", str(tmp_path / "rig.json"), "--rig.cameras", f"{rooms.__file__}:empty"]
     arguments += ["--rig.unconfirmed", "--logs", str(tmp_path)]  # nobody sees a plate there
     with Served("127.0.7.5", Plant(twin, knows_plate=False), patience_s=0.9) as served:
-        command = [sys.executable, "-m", "dris", *arguments]
+        command = [sys.executable, "-c", PATIENT, *arguments]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         with subprocess.Popen(command, **pipes) as process:
             lines, ends = [], threading.Timer(120, process.kill)
@@ -232,7 +242,7 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
         code = process.returncode
         if code:
             skip_if_starved(served)
-        assert code == 0, (lines, wrong)
+        assert code == 0, "\n".join([*lines, wrong])
         assert served.server.cabinet.motion is None and not served.server.cabinet.reflexes
         assert np.abs(served.robot.q - np.array(CatchingConfig().home)).max() < 0.03
     assert not [line for line in lines if "FAILED" in line]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dris.robot.runtime import Runtime
 
 MOST_UNEXPLAINED = 0.5
-"""Of a joint's torque that its gains may leave unexplained, RMS; the twin's leave less than a tenth of that
-[design]."""
+"""Of a joint's torque that its gains may leave unexplained, RMS; the twin's left up to 0.25 over FCI, in
+turns of 2 s [design]."""
 SPEED_SHARE = 0.5
 """Of the arm's speeds that law and filter allow while it is excited, whatever the excitation asks for."""
 
