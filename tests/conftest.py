@@ -70,6 +70,7 @@ SLOW = frozenset(
         "report/test_pages.py::test_a_click_sorts_a_table_by_its_numbers",
         "robot/test_driver.py",
         "robot/test_export.py",
+        "robot/test_fr3.py",
         "robot/test_first_run.py::test_a_share_of_the_speed_is_kept_by_the_arm",
         "robot/test_first_run.py::test_an_arm_that_overshoots_its_workspace_is_stopped_by_name",
         "robot/test_identify.py::test_the_twins_gains_and_friction_are_found_whatever_they_are",

@@ -1,4 +1,4 @@
-"""Processes that are killed while the arm moves: the robot itself, behind its protocol, is at rest in time."""
+"""Processes that are killed or told to end while the arm moves: the robot, behind its protocol, rests in time."""
 
 import importlib.util
 import os
@@ -33,30 +33,122 @@ while True:
 """
 
 
+IN_SESSION = """
+import sys, time
+import numpy as np
+from dris.catching.settings import CatchingConfig
+from dris.lab.drives import as_driven, drive, law_of
+from dris.robot.arm import ArmError
+from dris.robot.driver import DriverProcess
+from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.live import NoEyes, run_path
+from dris.robot.session import Session
+
+config = CatchingConfig()
+driven = drive("fitted-gains", config)
+arm = DriverProcess(Fr3, Fr3Config(sys.argv[1], driven.stiffness, driven.damping, realtime=False))
+
+class Swing:
+    duration_s = 120.0
+
+    def at(self, time_s):
+        return np.array(config.home) + 0.3 * np.sin(4 * time_s) * np.eye(7)[0]
+
+print(arm.process.pid, flush=True)
+act = lambda states, condition: np.zeros(5)
+session = Session(arm, NoEyes(), act, as_driven(config, driven), law_of(driven), time.monotonic)
+try:
+    run_path(session, Swing(), lambda line: None)
+except ArmError as error:
+    print(error, flush=True)
+finally:
+    arm.close()
+"""
+"""As commands do it that move a real arm: a session that signals end, and its driver."""
+IN_TIME_MS = 1000
+"""Of the robot's time, from signal to rest."""
+
+
+class Struck:
+    """A client whose first joint swings, and when the robot came to rest after a signal.
+
+    It is struck as soon as that joint goes faster than a speed [rad/s].
+    """
+
+    def __init__(self, served, script, speed):
+        self._served, self._speed = served, speed
+        command = [sys.executable, "-c", script, served.server.config.address]
+        self.policy = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )  # a terminal's Ctrl-C goes to all processes of its own
+
+    def __enter__(self):
+        self.driver = int(self.policy.stdout.readline())
+        self._served.wait_for(lambda: abs(self._served.robot.dq[0]) > self._speed, 60)
+        return self
+
+    def __exit__(self, *_):
+        self.policy.kill()
+        self.policy.wait(10)
+        self.policy.stdout.close()
+
+    def strike(self, victim, number):
+        """Send a signal: to the policy's process, the driver's, or both, as a terminal does."""
+        self.struck_ms = self._served.server.clock_ms
+        if victim == "both":
+            os.killpg(self.policy.pid, number)
+        else:
+            os.kill(self.policy.pid if victim == "policy" else self.driver, number)
+
+    def rested_ms(self):
+        """From the signal to an arm at rest, in robot time."""
+        server, robot, rested = self._served.server, self._served.robot, []
+
+        def rests():
+            if server.cabinet.motion is None and np.abs(robot.dq).max() < STANDING:
+                rested.append(server.clock_ms)
+            return bool(rested)
+
+        self._served.wait_for(rests, 20)
+        return rested[0] - self.struck_ms
+
+
 @pytest.mark.parametrize(("victim", "address"), [("policy", "127.0.7.11"), ("driver", "127.0.7.12")])
 def test_sigkill_leaves_an_arm_at_rest_within_a_second(victim, address):
-    rested_ms = []
-
-    with Served(address, patience_s=0.9) as served:
-        server, robot = served.server, served.robot
-        policy = subprocess.Popen([sys.executable, "-c", SWINGS, address], stdout=subprocess.PIPE, text=True)
-        try:
-            driver = int(policy.stdout.readline())
-            served.wait_for(lambda: abs(robot.dq[0]) > 0.2, 60)
-            began_ms = server.clock_ms
-            os.kill(policy.pid if victim == "policy" else driver, signal.SIGKILL)
-
-            def rests():
-                standing = server.cabinet.motion is None and np.abs(robot.dq).max() < STANDING
-                if standing:
-                    rested_ms.append(server.clock_ms)
-                return standing
-
-            served.wait_for(rests, 20)
-        finally:
-            policy.kill()
-            policy.wait(10)
-            policy.stdout.close()
+    with Served(address, patience_s=0.9) as served, Struck(served, SWINGS, 0.2) as client:
+        client.strike(victim, signal.SIGKILL)
+        rested_ms = client.rested_ms()
     skip_if_starved(served)
     # The driver sees the end of its pipe at once and brakes; the robot sees the end of its client.
-    assert rested_ms[0] - began_ms < 1000
+    assert rested_ms < IN_TIME_MS
+
+
+@pytest.mark.parametrize(
+    ("victim", "number", "address", "words"),
+    [
+        ("both", signal.SIGINT, "127.0.7.13", "stopped: ended by SIGINT"),  # Ctrl-C
+        ("policy", signal.SIGINT, "127.0.7.14", "stopped: ended by SIGINT"),
+        ("policy", signal.SIGTERM, "127.0.7.15", "stopped: ended by SIGTERM"),
+        ("driver", signal.SIGTERM, "127.0.7.16", "fault: the driver's process is gone"),
+    ],
+)
+def test_signals_to_end_leave_an_arm_softly_at_rest_within_a_second(victim, number, address, words):
+    with Served(address, patience_s=0.9) as served, Struck(served, IN_SESSION, 0.8) as client:
+        client.strike(victim, number)
+        rested_ms = client.rested_ms()
+        said = client.policy.stdout.read()
+        reflexes = list(served.server.cabinet.reflexes)
+    skip_if_starved(served)
+    assert rested_ms < IN_TIME_MS and words in said and not reflexes, (rested_ms, said, reflexes)
+
+
+def test_ctrl_c_to_the_driver_alone_is_not_for_it():
+    """The session goes on, and ends it."""
+    with Served("127.0.7.17", patience_s=0.9) as served, Struck(served, IN_SESSION, 0.8) as client:
+        client.strike("driver", signal.SIGINT)
+        served.wait_for(lambda: served.server.clock_ms > client.struck_ms + IN_TIME_MS, 30)
+        moves = served.server.cabinet.motion is not None
+        client.strike("policy", signal.SIGTERM)
+        rested_ms = client.rested_ms()
+    skip_if_starved(served)
+    assert moves and rested_ms < IN_TIME_MS

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dris.catching.control import BallEstimate
-from dris.experiments.soak import GOES_ON, NETWORK, Eyes, Round, Watch, soak, summary
+from dris.experiments.soak import GOES_ON, NETWORK, Eyes, Round, Watch, _Round, soak, summary
+from dris.robot.arm import ArmError
 
 
 def a_round(number, fault, stopped_s=None, missed=False, memory=100.0, **more):
@@ -76,6 +77,29 @@ def test_sights_that_freeze_grow_old():
     assert eyes.estimate(1.3).position[0] == 1.0 and eyes.estimate(1.3).age_s == pytest.approx(0.3)
     eyes.fault = "blind"
     assert eyes.estimate(1.4) is None
+
+
+@pytest.mark.parametrize(("left", "new_driver"), [(1, False), (0, True)])
+def test_a_driver_that_has_cleared_its_errors_is_replaced(left, new_driver):
+    """The bound of a connection; somebody would have looked at a robot by then."""
+    errors = ["joint_reflex"]
+
+    def recover():
+        if not left:
+            raise ArmError("errors were cleared 3 times over this connection")
+        errors[0] = ""
+        return True
+
+    replaced = []
+    cabinet = SimpleNamespace(user_stop=lambda pressed: b"")
+    rig = SimpleNamespace(
+        server=SimpleNamespace(connected=False, set_faults=lambda faults: None, cabinet=cabinet),
+        arm=SimpleNamespace(state=lambda: SimpleNamespace(error=errors[0]), recover=recover),
+        reconnect=lambda: replaced.append(True),
+    )
+    one = _Round(rig, Watch(), np.random.default_rng(0), 0, "deaf")
+    one._mend()
+    assert (one.recovered, one.new_driver, bool(replaced)) == (not new_driver, new_driver, new_driver)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("franky") is None, reason="franky is not installed")

@@ -1,4 +1,7 @@
-"""Studies: cells are whole or absent, once each, and pages are made from them alone."""
+"""Studies: cells are whole or absent, once each, and pages are made from them alone.
+
+Long, because all share one small study that has been run.
+"""
 
 import json
 import subprocess

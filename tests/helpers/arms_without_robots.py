@@ -1,6 +1,7 @@
 """Arms that need no robot: one that follows at once, in this process or in another."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -28,6 +29,9 @@ class SoftArm:
 
     def state(self):
         return ArmState(self.ticks * 1e-3, self.q.copy(), self.dq.copy(), self.moving, self.error)
+
+    def versions(self):
+        return "of no robot"
 
     def carries(self):
         return Carried(payload_of(TASK.mount, "hand"), Payload())
@@ -68,6 +72,27 @@ class NotedArm(SoftArm):
             with open(self._file, "a") as file:
                 file.write(f"{time.monotonic()}\n")
         super().stop()
+
+
+class Clearing(SoftArm):
+    """Its error clears after so many tries."""
+
+    def __init__(self, tries):
+        super().__init__()
+        self._tries = tries
+
+    def recover(self):
+        self._tries -= 1
+        return self._tries < 0
+
+
+def quick_runtime(act=lambda states, condition: np.zeros(5), task=TASK):
+    """As much of a policy's runtime as is looked at before an arm moves."""
+    contract = SimpleNamespace(
+        policy="none", dris="0", states=SimpleNamespace(names=("x",)), condition=SimpleNamespace(size=1),
+        catching=lambda: task,
+    )  # fmt: skip
+    return SimpleNamespace(contract=contract, act_one=act)
 
 
 def fails(config):

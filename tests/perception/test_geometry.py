@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import cv2
 import numpy as np
@@ -90,6 +91,9 @@ def test_wrong_calibrations_are_refused(tmp_path, changes, words):
         (lambda c: c["cameras"][0].update(focal_px=[600]), "shape"),
         (lambda c: c["cameras"][0].update(focal_px=["a", 1]), "expected numbers"),
         (lambda c: c["cameras"].pop(), "list of 2"),
+        (lambda c: c["cameras"][0].update(serial=7), "serial is 7, expected a word"),
+        (lambda c: c.update(calibrated="last week"), "calibrated is 'last week', expected a date"),
+        (lambda c: c.update(calibrated="2026-01-31"), "a date with its time zone"),
         (lambda c: c.update(schema=9), "schema 9"),
         (lambda c: c.update(kind="robot"), "kind"),
     ],
@@ -102,6 +106,23 @@ def test_damaged_files_are_refused(tmp_path, edit, words):
     path.write_text(json.dumps(content))
     with pytest.raises(CalibrationError, match=words):
         load_rig(path)
+
+
+def test_a_file_from_before_dates_and_serial_numbers_is_read(tmp_path):
+    path = tmp_path / "rig.json"
+    save_rig(path, RIG)
+    content = json.loads(path.read_text())
+    del content["calibrated"]
+    for camera in content["cameras"]:
+        del camera["serial"]
+    path.write_text(json.dumps(content))
+    rig = load_rig(path)
+    assert rig.calibrated is None and [camera.serial for camera in rig.cameras] == ["", ""]
+
+
+def test_a_date_without_a_time_zone_is_none():
+    with pytest.raises(ValueError, match="give it a time zone"):
+        Rig(RIG.cameras, datetime(2026, 1, 31))
 
 
 def test_files_that_are_no_json_are_refused(tmp_path):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from arms_without_robots import HOME, NotedArm, fails, refuses
+from arms_without_robots import HOME, Clearing, NotedArm, fails, refuses
 
 from dris.robot.arm import ArmError, ArmState
 from dris.robot.driver import DriverProcess
@@ -107,6 +107,20 @@ def test_a_killed_driver_is_noticed_at_once(driven):
     arm.process.join(5)
     with pytest.raises(ArmError, match="driver's process is gone"):
         arm.exchange(HOME)
+
+
+def test_errors_are_cleared_a_few_times_whichever_session_asks(tmp_path):
+    """What did not clear does not count; a new connection counts anew."""
+    arm = DriverProcess(Clearing, 2, most_recoveries=2)
+    try:
+        assert [arm.recover() for _ in range(4)] == [False, False, True, True]
+        with pytest.raises(
+            ArmError, match="cleared 2 times over this connection, at most 2: look at the robot"
+        ):
+            arm.recover()
+        assert (arm.state().q == HOME).all()  # it still answers
+    finally:
+        arm.close()
 
 
 def test_ctrl_c_is_the_session_s(driven):

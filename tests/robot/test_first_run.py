@@ -20,6 +20,7 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.live import NoEyes
 from dris.robot.log import Log
+from dris.robot.own_clock import OwnClock
 from dris.robot.payload import compare, near, payload_of
 from dris.robot.safety import filter_reference, outside
 from dris.robot.safety_config import SafetyConfig
@@ -266,6 +267,22 @@ def test_an_arm_that_begins_outside_may_come_in_and_not_go_back():
     boundary = Boundary(small, clearance, far)
     assert boundary.broken(home) == "" and boundary.broken(near_).startswith("workspace")
     assert Boundary(small, clearance, home).broken(np.full(7, math.nan)) != ""
+
+
+def test_a_session_by_the_robot_s_clock_follows_in_the_robot_s_time():
+    """However slowly that passes: a path of 0.8 s is 800 of the robot's milliseconds."""
+    arm = OwnClock(SoftArm())
+    session = Session(arm, NoEyes(), lambda s, c: np.zeros(5), TASK, LAW, arm.clock)
+    session.connect()
+    session.start()
+    while session.state == "homing":
+        session.tick()
+    began = arm.ticks
+    session.follow(_There(0.1 * np.eye(7)[0]))
+    while session.state == "following":
+        session.tick()
+    assert session.state == "homed" and abs(arm.ticks - began - 800) <= 2
+    assert arm.clock() == arm.state().time_s
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a disk that is always full")

@@ -260,7 +260,7 @@ def _in_twin(
     done, began, view = [one.name for one in outcomes], time.monotonic(), LiveView()
     perfect = settings["sight"] == "perfect"
     with TwinRig(runtime, address, settings["speed_share"], settings["tick_s"]) as rig:
-        if not passed(preflight(runtime, rig.arm)):
+        if not passed(preflight(runtime, rig.arm, settings["speed_share"])):
             return 1
         todo = run_trials(rig, settings["kind"], trials, settings["seed"], perfect, logs, view.show, done)
         for outcome in todo:

@@ -22,7 +22,7 @@ from dris.perception.detect import BallColour, DetectorConfig
 from dris.perception.eyes import Eyes
 from dris.perception.plate import Plate
 from dris.robot.arm import Arm
-from dris.robot.cameras import check_cameras, check_rig_file, open_cameras
+from dris.robot.cameras import check_cameras, check_devices, check_rig_file, open_cameras
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.live import ENDED, run_live
@@ -55,7 +55,7 @@ def drive_of(config: CatchingConfig, gains: Path | None, simulated: bool = False
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{gains} is no file of `dris identify-gains --json`") from error
-    if "error" in found and not simulated:
+    if (found.get("simulated") or "error" in found) and not simulated:  # earlier files have but the error
         raise ValueError(f"{gains} is of the twin: identify the gains of this arm, `--robot ADDRESS --move`")
     sizes, usual = {len(stiffness), len(damping)}, all(0 < g < LARGEST_GAIN for g in stiffness + damping)
     if sizes != {JOINTS} or not usual:
@@ -63,6 +63,19 @@ def drive_of(config: CatchingConfig, gains: Path | None, simulated: bool = False
             f"{gains}: K and D must be {JOINTS} numbers in (0, {LARGEST_GAIN:g}), got {stiffness}, {damping}"
         )
     return replace(drive, stiffness=stiffness, damping=damping)
+
+
+def is_simulated(address: str) -> bool:
+    """Whether a robot's address is a `dris fci-twin`'s, which needs no real-time kernel."""
+    return address.startswith("127.")
+
+
+def connection(address: str, config: CatchingConfig, drive: TwinConfig) -> Fr3Config:
+    """How an arm at an address is driven, with the plate declared."""
+    plate = payload_of(config.mount, "plate")
+    return Fr3Config(
+        address, drive.stiffness, drive.damping, realtime=not is_simulated(address), payload=plate
+    )
 
 
 def on_robot(
@@ -76,16 +89,12 @@ def on_robot(
 ) -> int:
     """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
     config = runtime.contract.catching()
-    simulated = address.startswith("127.")  # `dris fci-twin`, which needs no real-time kernel
-    drive = drive_of(config, gains, simulated)
-    fr3 = Fr3Config(
-        address, drive.stiffness, drive.damping, realtime=not simulated,
-        payload=payload_of(config.mount, "plate"),
-    )  # fmt: skip
+    drive = drive_of(config, gains, is_simulated(address))
+    fr3 = connection(address, config, drive)
     with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig) as eyes:
-        good = passed(preflight(runtime, arm))
+        good = passed(preflight(runtime, arm, speed_share))
         if eyes is not None and rig.file is not None:
-            good = passed(_look(eyes, arm, config, rig.file)) and good
+            good = passed(_look(eyes, arm, config, rig.file, rig.unconfirmed)) and good
         if eyes is None or not good or not move:
             print("dry run: nothing was sent but questions" if good else "not ready: see above")
             return 0 if good else 1
@@ -109,13 +118,17 @@ def _seeing(config: RigConfig) -> Iterator[RigObserver | None]:
         observer.close()
 
 
-def _look(eyes: RigObserver, arm: Arm, config: CatchingConfig, file: Path) -> Iterator[Check]:
+def _look(
+    eyes: RigObserver, arm: Arm, config: CatchingConfig, file: Path, unconfirmed: bool
+) -> Iterator[Check]:
     """Through the cameras, at an arm that rests."""
-    yield check_rig_file(file, time.time())
+    rig = eyes.eyes.rig
+    yield check_rig_file(file, rig, time.time())
+    yield check_devices(rig, eyes.serials)
     position, rotation = Kinematics(config.home, config.mount).plate(arm.state().q)
     still = np.zeros(3)
     plate = Plate(time.monotonic(), position, rotation[:, 2], still, edge_in_base=rotation[:, 0])
-    yield from check_cameras(eyes, plate, time.monotonic)
+    yield from check_cameras(eyes, plate, time.monotonic, unconfirmed)
 
 
 def _catch(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ LARGEST_BYTES = 1024 * 1024
 _SHAPES = dict(focal_px=(2,), centre_px=(2,), distortion=(5,), camera_to_base=(4, 4), reprojection_px=())
 """Of a camera's numbers in the file."""
 _CAMERA_KEYS = ("name", "width", "height", *_SHAPES)
+_DATE, _SERIAL = "calibrated", "serial"
+"""Keys that files of earlier versions lack."""
 
 
 class CalibrationError(DrisError, ValueError):
@@ -128,10 +131,12 @@ def check_rig(rig: Rig, limits: CalibrationLimits | None = None) -> None:
 
 
 def save_rig(path: Path, rig: Rig, limits: CalibrationLimits | None = None) -> None:
-    """Check a rig and write it, atomically."""
+    """Check a rig and write it, atomically; one that has no date was calibrated now."""
     check_rig(rig, limits)
-    cameras = [{key: np.asarray(getattr(c, key)).tolist() for key in _CAMERA_KEYS} for c in rig.cameras]
-    write_json(path, {"kind": "rig", "schema": SCHEMA, "cameras": cameras})
+    keys = (*_CAMERA_KEYS, _SERIAL)
+    cameras = [{key: np.asarray(getattr(c, key)).tolist() for key in keys} for c in rig.cameras]
+    date = (rig.calibrated or datetime.now(UTC)).isoformat(timespec="seconds")
+    write_json(path, {"kind": "rig", "schema": SCHEMA, _DATE: date, "cameras": cameras})
 
 
 def load_rig(path: Path, limits: CalibrationLimits | None = None) -> Rig:
@@ -150,14 +155,14 @@ def load_rig(path: Path, limits: CalibrationLimits | None = None) -> Rig:
         raise CalibrationError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("kind") != "rig":
         raise CalibrationError(f"{path} is not a rig's calibration: its 'kind' must be 'rig'")
-    _check_keys(content, {"kind", "schema", "cameras"}, str(path))
+    _check_keys(content, {"kind", "schema", "cameras"}, str(path), {_DATE})
     if content["schema"] != SCHEMA:
         raise CalibrationError(f"{path} has schema {content['schema']}, this version reads {SCHEMA}")
     entries = content["cameras"]
     if not isinstance(entries, list) or len(entries) != 2:
         raise CalibrationError(f"{path}: 'cameras' must be a list of 2 cameras")
     first, second = (_camera_from(entry, f"{path}, camera {index}") for index, entry in enumerate(entries))
-    rig = Rig((first, second))
+    rig = Rig((first, second), _date(content.get(_DATE), str(path)))
     try:
         check_rig(rig, limits)
     except CalibrationError as error:
@@ -165,8 +170,23 @@ def load_rig(path: Path, limits: CalibrationLimits | None = None) -> Rig:
     return rig
 
 
-def _check_keys(entry: dict[str, Any], expected: set[str], where: str) -> None:
-    unknown, missing = sorted(entry.keys() - expected), sorted(expected - entry.keys())
+def _date(found: Any, where: str) -> datetime | None:
+    """When a rig was calibrated, if its file says so."""
+    if found is None:
+        return None
+    try:
+        date = datetime.fromisoformat(found)
+    except (TypeError, ValueError):
+        date = None
+    if date is None or date.tzinfo is None:
+        raise CalibrationError(
+            f"{where}: {_DATE} is {found!r}, expected a date with its time zone, 2030-01-31T12:00:00+00:00"
+        )
+    return date
+
+
+def _check_keys(entry: dict[str, Any], expected: set[str], where: str, also: set[str] | None = None) -> None:
+    unknown, missing = sorted(entry.keys() - expected - (also or set())), sorted(expected - entry.keys())
     if unknown or missing:
         raise CalibrationError(
             f"{where}: unknown keys {unknown}, missing keys {missing}; expected are {sorted(expected)}"
@@ -176,14 +196,17 @@ def _check_keys(entry: dict[str, Any], expected: set[str], where: str) -> None:
 def _camera_from(entry: Any, where: str) -> CameraModel:
     if not isinstance(entry, dict):
         raise CalibrationError(f"{where} is {type(entry).__name__}, expected an object")
-    _check_keys(entry, set(_CAMERA_KEYS), where)
+    _check_keys(entry, set(_CAMERA_KEYS), where, {_SERIAL})
     for key in ("width", "height"):
         if type(entry[key]) is not int:
             raise CalibrationError(f"{where}: {key} is {entry[key]!r}, expected a whole number of pixels")
     if not isinstance(entry["name"], str) or not entry["name"]:
         raise CalibrationError(f"{where}: name is {entry['name']!r}, expected a word")
+    serial = entry.get(_SERIAL, "")
+    if not isinstance(serial, str):
+        raise CalibrationError(f"{where}: {_SERIAL} is {serial!r}, expected a word, or '' if it is not known")
     numbers = {key: _numbers(entry, key, shape, where) for key, shape in _SHAPES.items()}
-    return CameraModel(entry["name"], entry["width"], entry["height"], **numbers)
+    return CameraModel(entry["name"], entry["width"], entry["height"], serial=serial, **numbers)
 
 
 def _numbers(entry: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -> Any:

@@ -7,6 +7,7 @@ Lenses follow the Brown model with (k1, k2, p1, p2, k3), in OpenCV's order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ class CameraModel:
     distortion: tuple[float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0)
     reprojection_px: float = 0.0
     """RMS error of the calibration that this came from; 0 for a synthetic camera."""
+    serial: str = ""
+    """What the device calls itself (`dris.perception.devices`); empty if nobody wrote it down."""
     base_to_camera: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -128,11 +131,15 @@ class Rig:
     """The two cameras; index 0 and 1 wherever a camera is meant by number."""
 
     cameras: tuple[CameraModel, CameraModel]
+    calibrated: datetime | None = None
+    """When, with its time zone; None if nobody wrote it down."""
 
     def __post_init__(self) -> None:
-        """Refuse anything but two cameras."""
+        """Refuse anything but two cameras, and dates that are not the same everywhere."""
         if len(self.cameras) != 2:
             raise ValueError(f"a rig has 2 cameras, got {len(self.cameras)}")
+        if self.calibrated is not None and self.calibrated.tzinfo is None:
+            raise ValueError(f"calibrated is {self.calibrated}: give it a time zone, datetime.now(UTC)")
 
     def __getitem__(self, index: int) -> CameraModel:
         return self.cameras[index]

@@ -99,6 +99,7 @@ def calibrate_camera(
     board: Board | None = None,
     needs: CalibrationNeeds | None = None,
     limits: CalibrationLimits | None = None,
+    serial: str = "",
 ) -> CameraModel:
     """A camera from images of a board.
 
@@ -109,6 +110,7 @@ def calibrate_camera(
         board: The board, measured after printing.
         needs: What the images must offer.
         limits: What the result must satisfy.
+        serial: What the device calls itself, so that no other is taken for it later.
 
     Raises:
         CalibrationError: The images do not suffice, contradict each other, or give an impossible camera.
@@ -156,6 +158,7 @@ def calibrate_camera(
         distortion=tuple(float(k) for k in distortion[:5]),  # type: ignore[arg-type]
         camera_to_base=pose,
         reprojection_px=max(error, pose_error),
+        serial=serial,
     )
     check_camera(camera, limits)
     if not sigma_m <= needs.place_sigma_m:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dris.core.errors import DrisError
 from dris.perception.detect import Image
+from dris.perception.devices import device_serial
 
 _FILE_NAME = re.compile(r"(?P<camera>[01])_(?P<microseconds>-?\d+)\.png")
 
@@ -32,7 +33,10 @@ class SourceError(DrisError, RuntimeError):
 
 
 class FrameSource(Protocol):
-    """Anything that yields frames by time: `for frame in source`."""
+    """Anything that yields frames by time: `for frame in source`.
+
+    One that knows which devices it opened has `serials` besides, a word a camera (`CameraSource.serials`).
+    """
 
     def __iter__(self) -> Iterator[Frame]: ...
 
@@ -128,6 +132,11 @@ class CameraSource:
     duration_s: float = float("inf")
     size: tuple[int, int] = (640, 480)
     fps: float = 80.0
+
+    @property
+    def serials(self) -> tuple[str, str]:
+        """What both devices call themselves, empty where the system does not tell."""
+        return device_serial(self.devices[0]), device_serial(self.devices[1])
 
     def __iter__(self) -> Iterator[Frame]:
         captures = [cv2.VideoCapture(device) for device in self.devices]

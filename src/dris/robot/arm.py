@@ -71,6 +71,9 @@ class Arm(Protocol):
     def limits(self) -> JointLimits:
         """Of its joints, as the robot itself tells them."""
 
+    def versions(self) -> str:
+        """Of driver, library and robot, as far as they tell; empty where nothing does."""
+
     def carries(self) -> Carried:
         """What the robot believes that it carries."""
 

@@ -23,7 +23,7 @@ LONGEST_DELAY_S = 0.06
 DARKEST, BRIGHTEST_SHARE = 8.0, 0.25
 """Mean brightness of 255, and share of pixels that are white: a ball in them cannot be seen [design]."""
 OLDEST_DAYS = 30.0
-"""Of a calibration, by its file's date: cameras are touched, and screws give way [design]."""
+"""Of a calibration: cameras are touched, and screws give way [design]."""
 LOOK_S = 1.5
 
 Clock = Callable[[], float]
@@ -58,16 +58,55 @@ def open_cameras(name: str, rig: Rig, clock: Clock, delay_s: float) -> FrameSour
         raise ValueError(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def check_rig_file(path: Path, now_s: float) -> Check:
-    """How old a calibration is; that it is one was checked when it was read."""
-    days = (now_s - path.stat().st_mtime) / 86400
-    found = f"{path}: two cameras, plausible together, {days:.0f} days old by the file's date"
+def check_rig_file(path: Path, rig: Rig, now_s: float) -> Check:
+    """How good and how old a calibration is; that it is plausible was checked when it was read.
+
+    Args:
+        path: Of its file, whose own date counts where it holds none.
+        rig: As read from there.
+        now_s: Since 1970.
+    """
+    dated = rig.calibrated is not None
+    then_s = rig.calibrated.timestamp() if rig.calibrated is not None else path.stat().st_mtime
+    days = (now_s - then_s) / 86400
+    errors = " and ".join(f"{camera.reprojection_px:.2f}" for camera in rig.cameras)
+    by = "" if dated else " by the file's own date, which a copy resets: it holds none"
+    found = f"{path}: reprojection error {errors} px, {days:.0f} days old{by}"
+    if days < -1:
+        return Check("rig", False, f"{found}: that is to come; set this computer's clock")
     fresh = days <= OLDEST_DAYS
     return Check("rig", fresh, found if fresh else f"{found}, at most {OLDEST_DAYS:.0f}: calibrate again")
 
 
+def check_devices(rig: Rig, opened: tuple[str, str]) -> Check:
+    """Whether the cameras that were opened are those of the calibration, where both say who they are.
+
+    Args:
+        rig: As calibrated.
+        opened: Serial numbers in the order of the rig; empty where they are not known.
+    """
+    told = []
+    for camera, serial, other in zip(rig.cameras, opened, reversed(opened), strict=True):
+        if not camera.serial or not serial:
+            told.append(f"nothing tells whether '{camera.name}' is the one that was calibrated")
+        elif camera.serial == serial:
+            told.append(f"'{camera.name}' is {serial}")
+        else:
+            found = f"'{camera.name}' was calibrated as {camera.serial}, opened is {serial}"
+            exchanged = camera.serial == other
+            way_out = (
+                "exchange the two in --rig.cameras" if exchanged else "open that one, or calibrate again"
+            )
+            return Check("devices", False, f"{found}: {way_out}")
+    return Check("devices", True, "; ".join(told))
+
+
 def check_cameras(
-    eyes: RigObserver, plate: Plate, clock: Clock, sleep: Callable[[float], None] = time.sleep
+    eyes: RigObserver,
+    plate: Plate,
+    clock: Clock,
+    unconfirmed: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Check]:
     """Look through the cameras for a while, the arm at rest: rate, delay, light, and what the eyes say.
 
@@ -75,6 +114,7 @@ def check_cameras(
         eyes: Behind the cameras, just opened.
         plate: Where the robot's joints say that it is.
         clock: The session's [s].
+        unconfirmed: Whether a camera that does not make the plate out will do.
         sleep: Until the next look.
     """
     came: tuple[list[float], list[float]] = ([], [])
@@ -106,7 +146,7 @@ def check_cameras(
     yield _rate(eyes, came)
     yield _delay(delays)
     yield _light(_names(eyes), light)
-    yield _eyes(eyes)
+    yield _eyes(eyes, unconfirmed)
 
 
 def _names(eyes: RigObserver) -> tuple[str, str]:
@@ -139,19 +179,30 @@ def _light(names: tuple[str, str], light: tuple[list[tuple[float, float]], ...])
         if mean < DARKEST:
             return Check("light", False, f"{found}: too dark; uncover it, more light")
         if white > BRIGHTEST_SHARE:
-            return Check("light", False, f"{found}, at most {100 * BRIGHTEST_SHARE:.0f} %: overexposed")
+            most = f"at most {100 * BRIGHTEST_SHARE:.0f} %"
+            return Check("light", False, f"{found}, {most}: overexposed; expose shorter, or dim the light")
         told.append(found)
     return Check("light", True, "; ".join(told))
 
 
-def _eyes(eyes: RigObserver) -> Check:
+def _eyes(eyes: RigObserver, unconfirmed: bool) -> Check:
+    """What the eyes say of themselves, and whether both see the plate where their calibrations have it."""
     level, why = eyes.trust
     if level != "fine":
         return Check("eyes", False, f"{level}: {why}")
-    shifts = eyes.eyes.monitor.plate_shifts_px
-    told = [
-        f"{name} {'does not make the plate out' if px is None else f'sees it {px:.0f} px off'}"
-        for name, px in zip(_names(eyes), shifts, strict=True)
-    ]
-    beware = "; nothing confirms the calibration" if None in shifts else ""
-    return Check("eyes", True, f"nothing wrong; the plate: {', '.join(told)}{beware}")
+    shifts = dict(zip(_names(eyes), eyes.eyes.monitor.plate_shifts_px, strict=True))
+    seen = [f"{name} sees the plate {px:.0f} px off" for name, px in shifts.items() if px is not None]
+    blind = [name for name, px in shifts.items() if px is None]
+    if not blind:
+        return Check("eyes", True, f"nothing wrong; {', '.join(seen)}")
+    found = "; ".join(
+        [*seen, f"{' and '.join(blind)} cannot make the plate out: nothing confirms the calibration"]
+    )
+    if unconfirmed:
+        return Check("eyes", True, f"{found}, and --rig.unconfirmed goes on")
+    return Check(
+        "eyes",
+        False,
+        f"{found}. Exchanged or foreign cameras look like that, too: guide the plate to where both see all "
+        "of it, mend light and contrast at its edges, or go on all the same with --rig.unconfirmed",
+    )

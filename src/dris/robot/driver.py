@@ -23,6 +23,8 @@ from dris.robot.arm import Arm, ArmError, ArmState, Carried
 
 ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
 """Longest that an arm may take to answer: to connect, begin, stop and recover, or within a tick [s]."""
+MOST_RECOVERIES = 3
+"""So many errors are cleared over one connection: a robot that stops itself again and again has a cause."""
 GONE = "the driver's process is gone: an arm that moved misses its commands and stops by itself; look at it"
 
 
@@ -61,13 +63,20 @@ class _End:
 class DriverProcess:
     """An arm that lives in another process; has the methods of `dris.robot.arm.Arm`."""
 
-    def __init__(self, make_arm: Callable[[Any], Arm], config: Any, silence_s: float = 0.25):
+    def __init__(
+        self,
+        make_arm: Callable[[Any], Arm],
+        config: Any,
+        silence_s: float = 0.25,
+        most_recoveries: int = MOST_RECOVERIES,
+    ):
         """Start the process and connect.
 
         Args:
             make_arm: Connects, given `config`: `dris.robot.fr3.Fr3`, for instance. Importable.
             config: What it is made from.
             silence_s: The arm is stopped when nothing was heard for so long while it moved [s, wall clock].
+            most_recoveries: Errors that may be cleared, whichever session asks.
 
         Raises:
             ArmError: As the arm says it.
@@ -81,6 +90,7 @@ class DriverProcess:
         theirs.close()
         self._pipe = _End(ours)
         self._number = 0
+        self.recoveries, self.most_recoveries = 0, most_recoveries
         self._receive(ANSWER_S)
 
     def state(self) -> ArmState:
@@ -90,6 +100,10 @@ class DriverProcess:
     def limits(self) -> JointLimits:
         """Of its joints."""
         return self._ask("limits")
+
+    def versions(self) -> str:
+        """Of driver, library and robot."""
+        return self._ask("versions")
 
     def carries(self) -> Carried:
         """What the robot believes that it carries."""
@@ -108,8 +122,19 @@ class DriverProcess:
         self._ask("stop")
 
     def recover(self) -> bool:
-        """Clear an error."""
-        return self._ask("recover")
+        """Clear an error; what does not clear is not counted.
+
+        Raises:
+            ArmError: So many were cleared over this connection that somebody must look first.
+        """
+        if self.recoveries >= self.most_recoveries:
+            raise ArmError(
+                f"errors were cleared {self.recoveries} times over this connection, at most "
+                f"{self.most_recoveries}: look at the robot and at why it stops, then connect anew"
+            )
+        recovered = bool(self._ask("recover"))
+        self.recoveries += recovered
+        return recovered
 
     def close(self) -> None:
         """Stop, disconnect, and end the process."""

@@ -6,8 +6,10 @@ Import franky where it is used: it comes with the extra `fr3`.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,15 @@ from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf
 from dris.robot.payload import near, payload
 from dris.robot.safety_config import TAU_MAX
 
+_WHEEL = "franky-control"
 READS = 3
 """Tries to read the state of an arm at rest; libfranka gives up after a second each."""
 NEAR_RAD, STILL = 0.02, 0.05
 """An arm begins where it is [rad], at rest [rad/s]."""
 BEGIN_S = 5.0
 """Longest until it obeys [s]."""
+RECOVERED_S = 1.0
+"""A robot that says that it has recovered is in no recovery by then [s]."""
 LOAD_S = 1.0
 """A load that was declared is in the robot's state by then [s]."""
 STOP_S = 5.0
@@ -114,6 +119,16 @@ class Fr3:
         """As the robot's own model tells them."""
         return limits_of_urdf(str(self._robot.model_urdf))
 
+    def versions(self) -> str:
+        """Of franky and libfranka; FCI tells no other version of the robot than its server's."""
+        found = f"franky-control {metadata.version(_WHEEL)}"
+        names = [
+            re.search(r"libfranka\b.*\.so\.([\d.]+)$", str(file)) for file in metadata.files(_WHEEL) or ()
+        ]
+        told = next((name[1] for name in names if name), "")
+        library = f"libfranka {told}" if told else "a libfranka that does not tell its version"
+        return f"{found} with {library}, whose server version the robot speaks, or it had not connected"
+
     def carries(self) -> Carried:
         """As its state tells."""
         found = self._read()
@@ -144,11 +159,15 @@ class Fr3:
         """What keeps an arm at rest from moving."""
         mode = self._franky.RobotMode
         said = {
+            # A motion that has just ended may still be told of.
+            **dict.fromkeys((mode.Idle, mode.Move), ""),
             mode.UserStopped: "the user stop is pressed: release it",
             mode.Guiding: "somebody guides the robot: let go of it",
             mode.Reflex: f"stopped by a reflex: {found.current_errors or found.last_motion_errors}",
+            mode.AutomaticErrorRecovery: "the robot recovers from an error: wait until it has",
         }
-        return said.get(found.robot_mode, "")
+        other = "as with locked joints: unlock them in Desk and activate FCI"
+        return said.get(found.robot_mode, f"the robot is in mode {found.robot_mode.name}, {other}")
 
     def _read(self) -> Any:
         """The last state of a motion, or a new one; at rest a late one is waited for, a second each time."""
@@ -263,8 +282,17 @@ class Fr3:
             recovered = bool(self._robot.recover_from_errors())
         except (self._franky.Exception, RuntimeError):
             return False
-        self._error = "" if recovered else self._error
+        if recovered:
+            self._error = ""
+            self._wait_out_recovery()
         return recovered
+
+    def _wait_out_recovery(self) -> None:
+        """States may come a little later than the answer that it is over."""
+        end = time.monotonic() + RECOVERED_S
+        recovering = self._franky.RobotMode.AutomaticErrorRecovery
+        while self._read().robot_mode == recovering and time.monotonic() < end:
+            time.sleep(0.005)
 
     def close(self) -> None:
         """Stop if it still moves."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from ruckig import InputParameter, Result, Ruckig, Trajectory
+from ruckig import InputParameter, Result, Ruckig, RuckigError, Trajectory
 
 from dris.catching.joint_limits import JointLimits
 from dris.robot.arm import ArmError
@@ -42,7 +42,10 @@ class WayHome:
         plan.max_velocity = list(HOME_SHARE * np.asarray(limits.speed))
         plan.max_acceleration, plan.max_jerk = [HOME_ACCELERATION] * joints, [HOME_JERK] * joints
         self._trajectory = Trajectory(joints)
-        result = Ruckig(joints).calculate(plan, self._trajectory)
+        try:
+            result = Ruckig(joints).calculate(plan, self._trajectory)
+        except RuckigError as error:  # joints that are no numbers
+            raise ArmError(f"there is no way home from {np.round(q, 3).tolist()}: {error}") from error
         if result not in (Result.Working, Result.Finished):
             raise ArmError(f"there is no way home from {np.round(q, 3).tolist()}: {result}")
         self.duration_s = float(self._trajectory.duration)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,13 +12,25 @@ import numpy as np
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError
+from dris.robot.clearance import Clearance
+from dris.robot.paths import WayHome
 from dris.robot.payload import compare
 from dris.robot.runtime import Runtime
+from dris.robot.safety import outside
+from dris.robot.safety_config import Clause, SafetyConfig
 
 MEDIAN_S, SLOWEST_S = 0.001, 0.02
 """A policy may take so long in the median, and at the 99th percentile, of a control step of 50 ms."""
 STILL = 0.05
 """An arm that moves faster is being guided, or pushed [rad/s]."""
+WAY_S = 0.02
+"""The way home is looked at so often [s]: at its speeds, a centimetre of the plate."""
+SIDES = ("behind (-x)", "right of (-y)", "below", "ahead of (+x)", "left of (+y)", "above")
+WALLS: dict[Clause, tuple[str, ...]] = {
+    "workspace": tuple(f"the plate is {{:.3f}} m {side} its workspace" for side in SIDES),
+    "keep-out": ("the arm is {:.3f} m too near to the table", "the plate is {:.3f} m too near to the arm"),
+}
+"""What `outside` tells, in its order."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +52,14 @@ def passed(checks: Iterator[Check]) -> bool:
     return good
 
 
-def preflight(runtime: Runtime, arm: Arm) -> Iterator[Check]:
-    """Look at policy and arm; nothing is sent but questions."""
+def preflight(runtime: Runtime, arm: Arm, speed_share: float = 1.0) -> Iterator[Check]:
+    """Look at policy and arm; nothing is sent but questions.
+
+    Args:
+        runtime: With the policy.
+        arm: At rest.
+        speed_share: Of what the arm may do on its way home.
+    """
     contract = runtime.contract
     yield Check("policy", True, f"{contract.policy}, of dris {contract.dris}, answers its golden cases")
     yield _latency(runtime)
@@ -49,9 +68,11 @@ def preflight(runtime: Runtime, arm: Arm) -> Iterator[Check]:
     except ValueError as error:
         yield Check("task", False, str(error))
         return
+    yield _asked("driver", lambda: Check("driver", True, arm.versions() or "tells no versions"))
     yield _asked("arm", lambda: _state(arm))
     yield _asked("limits", lambda: _limits(arm, config))
     yield _asked("posture", lambda: _posture(arm, config))
+    yield _asked("way", lambda: _way(arm, config, speed_share))
     yield _asked("payload", lambda: Check("payload", *compare(arm.carries(), config.mount)))
 
 
@@ -107,9 +128,36 @@ def _limits(arm: Arm, config: CatchingConfig) -> Check:
 
 def _posture(arm: Arm, config: CatchingConfig) -> Check:
     q, limits = arm.state().q, arm.limits()
-    outside = (q <= limits.low + 1e-3) | (q >= limits.high - 1e-3)
-    if outside.any():
-        joint = int(np.argmax(outside)) + 1
+    inside = (q > limits.low + 1e-3) & (q < limits.high - 1e-3)  # a number that is none is not
+    if not inside.all():
+        joint = int(np.argmin(inside)) + 1
         return Check("posture", False, f"joint {joint} is at the end of its range: guide it away by hand")
     way = float(np.abs(q - np.array(config.home)).max())
     return Check("posture", True, f"{way:.2f} rad from home, the furthest joint")
+
+
+def _way(arm: Arm, config: CatchingConfig, speed_share: float) -> Check:
+    """Whether plate and wrist stay clear where the arm is and all the way home, by what the model knows."""
+    kinematics = Kinematics(config.home, config.mount)
+    clearance = Clearance(kinematics.home, config.mount)
+    safety = SafetyConfig(config.stiffness, config.damping)
+    way = WayHome(arm.state().q, kinematics.home, arm.limits().slowed(speed_share))
+    steps = max(math.ceil(way.duration_s / WAY_S), 1)
+    for step in range(steps + 1):
+        at_s = way.duration_s * step / steps
+        if met := _met(safety, clearance, way.at(at_s)):
+            when = f"{at_s:.1f} s into its way home" if step else "where it is now"
+            return Check("way", False, f"{when} {met}: guide it by hand to near its home")
+    found = f"inside workspace and keep-out for all {way.duration_s:.1f} s of the way home"
+    return Check("way", True, f"{found}; what no model knows, people too, only you see")
+
+
+def _met(safety: SafetyConfig, clearance: Clearance, q: np.ndarray) -> str:
+    """What plate or wrist pass at joints q [M], and how far; nothing if they are inside."""
+    passed_by = [
+        words.format(metres)
+        for clause, beyond in outside(safety, clearance, q).items()
+        for words, metres in zip(WALLS[clause], beyond.tolist(), strict=True)
+        if not metres <= 0  # nor a number that is none
+    ]
+    return ", ".join(passed_by)

@@ -17,6 +17,9 @@ class RigConfig:
     cameras that stamp their frames themselves."""
     delay_s: float = 0.0
     """From the middle of an exposure to its frame's coming, for cameras of OpenCV: measure it [s]."""
+    unconfirmed: bool = False
+    """Go on where a camera does not make the plate out, though nothing then tells exchanged cameras or a
+    calibration of others."""
     ball_radius_m: float = 0.03
     ball_hue_degrees: tuple[float, float] = (5.0, 35.0)
     """From, to, counted upwards through 360; orange by default."""

@@ -29,6 +29,8 @@ class RigObserver(EyesObserver):
         """
         super().__init__(eyes, radius_m)
         self._clock = clock
+        self.serials: tuple[str, str] = getattr(source, "serials", ("", ""))
+        """What the devices call themselves, empty where the source does not know."""
         self.dropped = 0
         self.on_frame: Callable[[float, Frame], None] | None = None
         """Told of every frame that is looked at, and when it came."""

@@ -57,6 +57,10 @@ class RecordedArm:
         """As they were given."""
         return self._limits
 
+    def versions(self) -> str:
+        """There is no robot."""
+        return ""
+
     def carries(self) -> Carried:
         """Nothing."""
         return Carried(Payload(), Payload())

@@ -1,0 +1,209 @@
+"""Every refusal before an arm moves, by its name; nothing is sent to the arm but questions."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import rooms
+from arms_without_robots import HOME, LIMITS, TASK, SoftArm, quick_runtime
+
+from dris.catching.settings import PRESETS
+from dris.experiments import real_arm
+from dris.perception.calibration import CalibrationError, save_rig
+from dris.perception.camera import laboratory_rig
+from dris.robot.arm import ArmError, Carried, Payload
+from dris.robot.fr3 import Fr3
+from dris.robot.payload import payload_of
+from dris.robot.preflight import STILL, passed, preflight
+from dris.robot.rig_config import RigConfig
+
+ONE = np.eye(7)
+
+
+class Questioned(SoftArm):
+    """Whatever is wrong with it, in place of what is right."""
+
+    def __init__(self, q=HOME, dq=0.0, error="", **told):
+        super().__init__(q=q)
+        self.dq, self.error, self.told = np.full(7, dq), error, told
+
+    def __getattribute__(self, name):
+        told = super().__getattribute__("__dict__").get("told", {})
+        return (lambda: told[name]) if name in told else super().__getattribute__(name)
+
+
+def looked(arm, speed_share=1.0, **policy):
+    """All checks by their names, and that the arm was only asked."""
+    checks = {check.name: check for check in preflight(quick_runtime(**policy), arm, speed_share)}
+    assert arm.asked == [] and not arm.moving
+    return checks
+
+
+def test_an_arm_at_home_passes_with_its_versions(capsys):
+    checks = looked(Questioned())
+    assert [name for name, check in checks.items() if check.ok] == [
+        "policy", "latency", "driver", "arm", "limits", "posture", "way", "payload",
+    ]  # fmt: skip
+    assert checks["driver"].found == "of no robot"
+    assert passed(iter(checks.values())) and "    ok  way      inside" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_home_is_inside_the_walls_whatever_the_preset(name):
+    task = PRESETS[name]
+    assert looked(Questioned(q=np.array(task.home)), task=task)["way"].ok
+
+
+SLOW_JOINT = replace(LIMITS, speed=LIMITS.speed * (1 - 0.5 * ONE[2]))
+SHORT_JOINT = replace(LIMITS, high=LIMITS.high - 0.1 * ONE[1])
+HAND, BOTH = payload_of(TASK.mount, "hand"), payload_of(TASK.mount, "hand", "plate")
+AWAY = HOME + 1.9 * ONE[0]
+"""By hand: 0.4369 m from the first axis, 0.4369 (1 - cos 1.9) - 0.45 = 0.128 m too far back."""
+AT_THE_END = np.where(ONE[3] > 0, LIMITS.high, HOME)
+
+
+@pytest.mark.parametrize(
+    ("arm", "name", "words"),
+    [
+        ({"error": "stopped by a reflex: joint_reflex"}, "arm", "joint_reflex: clear it at the robot"),
+        ({"error": "the user stop is pressed: release it"}, "arm", "user stop is pressed"),
+        ({"error": "somebody guides the robot: let go of it"}, "arm", "guides the robot"),
+        ({"dq": 2 * STILL}, "arm", "a joint moves at 0.10 rad/s: let go of the robot"),
+        ({"dq": np.nan}, "arm", "a joint moves at nan rad/s"),
+        ({"limits": SLOW_JOINT}, "limits", "joint 3 may go at 1.31 rad/s, in training 2.62: this is another arm"),
+        ({"q": AT_THE_END}, "posture", "joint 4 is at the end of its range: guide it away"),
+        ({"q": HOME + np.nan}, "posture", "joint 1 is at the end"),
+        ({"q": HOME + np.nan}, "way", "there is no way home from"),
+        ({"q": AWAY}, "way", "where it is now the plate is 0.128 m behind (-x) its workspace: guide it"),
+        ({"carries": Carried(BOTH, Payload())}, "payload", "add the plate again"),
+        ({"carries": Carried(Payload(), Payload())}, "payload", "end effector is 0.00 kg"),
+    ],
+)  # fmt: skip
+def test_an_arm_that_must_not_move_is_refused(arm, name, words):
+    check = looked(Questioned(**arm))[name]
+    assert not check.ok and words in check.found, check
+
+
+def test_a_range_that_ends_sooner_is_told_and_kept():
+    check = looked(Questioned(limits=SHORT_JOINT))["limits"]
+    assert check.ok and "joint 2 ends sooner (high) than in training: the filter keeps to it" in check.found
+
+
+def test_a_policy_that_takes_too_long_is_refused():
+    check = looked(Questioned(), act=lambda states, condition: time.sleep(0.0011))["latency"]
+    assert not check.ok and "close what else runs on this machine" in check.found
+
+
+def test_an_arm_that_does_not_answer_is_refused_and_asked_on():
+    class Mute(SoftArm):
+        def state(self):
+            raise ArmError("the robot has told nothing for 3 s: check cable and power")
+
+    checks = looked(Mute())
+    for name in ("arm", "posture", "way"):
+        assert not checks[name].ok and "check cable and power" in checks[name].found
+    assert checks["limits"].ok and checks["payload"].ok
+    assert not passed(iter(checks.values()))
+
+
+@pytest.mark.parametrize(
+    ("joint", "by", "words"),
+    [
+        (1, 0.9, "m below its workspace"),
+        (1, 0.9, "m too near to the table"),
+        (3, 0.9, "m above its workspace"),
+        (1, 1.8, "m too near to the arm"),
+    ],
+)
+def test_what_is_in_the_way_is_named(joint, by, words):
+    check = looked(Questioned(q=HOME + by * ONE[joint]))["way"]
+    assert not check.ok and words in check.found and "guide it by hand to near its home" in check.found, check
+
+
+def test_a_way_that_leads_outside_is_refused_where_its_ends_are_clear(monkeypatch):
+    class Detour:
+        duration_s = 2.0
+
+        def __init__(self, q, home, limits):
+            self._home = home
+
+        def at(self, time_s):
+            return self._home + 1.9 * np.sin(np.pi * time_s / self.duration_s) * ONE[0]
+
+    monkeypatch.setattr("dris.robot.preflight.WayHome", Detour)
+    check = looked(Questioned())["way"]
+    assert not check.ok and "s into its way home the plate is 0.0" in check.found, check
+
+
+# What an FR3 says of its modes, by franky.
+
+
+def why_not(mode):
+    franky = pytest.importorskip("franky")
+    arm = Fr3.__new__(Fr3)
+    arm._franky = franky
+    found = SimpleNamespace(
+        robot_mode=getattr(franky.RobotMode, mode), current_errors="", last_motion_errors="joint_reflex"
+    )
+    return arm._why_not(found)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("UserStopped", "the user stop is pressed: release it"),
+        ("Guiding", "somebody guides the robot: let go of it"),
+        ("Reflex", "stopped by a reflex: joint_reflex"),
+        ("AutomaticErrorRecovery", "the robot recovers from an error: wait"),
+        ("Other", "the robot is in mode Other, as with locked joints: unlock them in Desk"),
+    ],
+)
+def test_modes_in_which_an_fr3_would_not_obey_are_named(mode, words):
+    assert why_not(mode).startswith(words)
+
+
+def test_modes_in_which_it_obeys_are_no_error():
+    assert why_not("Idle") == why_not("Move") == ""
+
+
+# The command itself: whatever is wrong, the arm does not begin.
+
+
+@pytest.fixture
+def on_robot(monkeypatch, tmp_path):
+    """The command with `--move`, on an arm that is no robot, before a room without a plate."""
+
+    def run(arm, **rig):
+        monkeypatch.setattr(real_arm, "DriverProcess", lambda make, config: arm)
+        monkeypatch.setattr(real_arm, "_catch", lambda *others: arm.asked.append("moved") or True)
+        file = tmp_path / "rig.json"
+        save_rig(file, laboratory_rig())
+        told = RigConfig(**{"file": file, "cameras": f"{rooms.__file__}:empty", **rig})
+        return real_arm.on_robot(quick_runtime(), "127.0.0.1", True, 0.2, told, None, None)
+
+    return run
+
+
+@pytest.mark.parametrize("wrong", [{"error": "the user stop is pressed"}, {"q": AWAY}])
+def test_nothing_moves_before_an_arm_that_is_not_ready(on_robot, wrong, capsys):
+    arm = Questioned(**wrong)
+    assert on_robot(arm, unconfirmed=True) == 1
+    assert arm.asked == ["stop"] and "not ready: see above" in capsys.readouterr().out  # closed at the end
+
+
+def test_nothing_moves_by_cameras_that_nothing_confirms(on_robot, capsys):
+    arm = Questioned()
+    assert on_robot(arm) == 1
+    assert arm.asked == ["stop"] and "FAILED  eyes" in capsys.readouterr().out
+    arm = Questioned()
+    assert on_robot(arm, unconfirmed=True) == 0
+    assert arm.asked == ["moved", "stop"]
+
+
+def test_nothing_moves_without_a_calibration_file(on_robot, tmp_path):
+    arm = Questioned()
+    with pytest.raises(CalibrationError, match=r"there is no calibration file .*none\.json: calibrate"):
+        on_robot(arm, file=tmp_path / "none.json")
+    assert arm.asked == ["stop"]
