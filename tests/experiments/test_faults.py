@@ -76,6 +76,7 @@ def test_states_that_are_told_and_wrong_are_counted_but_not_about_impacts():
     )
     assert seen.wrong(BOUNCE.impacts_s()) == 2  # at 0.2 s, and 46 ms after the impact's end
     assert len(seen.fair(BOUNCE.impacts_s())) == 4
+    assert seen.wrong(BOUNCE.impacts_s(), since_s=0.3) == 1
 
 
 def outcome(errors, causes, stopped=False, clean=None):

@@ -21,6 +21,8 @@ SIGMA_SCALE = 1.5
 """A sight counts as this much less exact than detection is, for calibration and clocks [design]."""
 OLDEST_S = 0.2
 """A belief that has seen nothing for longer is not acted on: older sights stop an arm [s] [design]."""
+FAR_M = 0.3
+"""So far from the plate's centre nothing touches a ball that a belief knows of [m] [design]."""
 GIVE_UP = 6
 """Sights in a row that surprise too much: the belief is wrong, and begins anew [design]."""
 
@@ -44,6 +46,7 @@ class Believing:
             seed: Of the belief.
         """
         self.inner, self._kinematics = inner, kinematics
+        self._plate = np.zeros(3)
         self.belief = BallBelief(kinematics.plate_half_size, belief, seed)
         self.restarts = 0
         """How often the belief began anew."""
@@ -69,7 +72,8 @@ class Believing:
 
     def observe_joints(self, time_s: float, q: np.ndarray) -> None:
         """Follow the plate."""
-        self.belief.track_plate(time_s, *self._kinematics.plate(q))
+        self._plate, rotation = self._kinematics.plate(q)
+        self.belief.track_plate(time_s, self._plate, rotation)
 
     def observe_plate(self, plate: Plate) -> None:
         """For the tracker."""
@@ -125,10 +129,10 @@ class BeliefObserver(Believing):
     def _see(self, sight: Bearing) -> None:
         """Take in a sight of a camera."""
         belief, tracker = self.belief, self._eyes.tracker
-        if belief.time_s is not None and belief.is_stale(sight.time_s):
+        if belief.time_s is not None and (belief.is_stale(sight.time_s) or self._rolls_elsewhere()):
             belief.time_s = None
         if belief.time_s is None:
-            state = tracker.state(sight.time_s)
+            state = None if self._rolls_elsewhere() else tracker.state(sight.time_s)
             if state is not None and state.valid and state.sights >= BEGIN_SIGHTS:
                 mean = np.concatenate((state.ball_in_base, state.velocity_in_base))
                 belief.begin(sight.time_s, mean, START_SPREAD**2 * state.covariance, self.radius_m)
@@ -142,18 +146,32 @@ class BeliefObserver(Believing):
             self.restarts += 1
             belief.time_s = None
 
+    def _rolls_elsewhere(self) -> bool:
+        """Whether the ball rolls on something that is not the plate, such as a ramp: no belief knows it."""
+        tracker = self._eyes.tracker
+        centre = tracker.centre
+        return (
+            tracker.phase == "plate"
+            and centre is not None
+            and float(np.linalg.norm(centre - self._plate)) > FAR_M
+        )
+
 
 def beside_one_robot(belief: BeliefConfig) -> BallBeliefConfig | None:
     """A policy's belief as one robot has it; None if it has none.
+
+    As many instances; what is believed before anything is seen, and how exact sights are, is that of things
+    and cameras, not of training.
 
     Raises:
         ValueError: No robot has such a belief.
     """
     if belief.update == "none":
         return None
-    if belief.update != "ensemble" or belief.view != "mean":
+    if (belief.update, belief.view, belief.physics) != ("ensemble", "mean", "domain"):
         raise ValueError(
-            f"beside one robot a belief is an ensemble and shows its mean, not '{belief.update}' and "
-            f"'{belief.view}': evaluate this policy in the training world"
+            "beside one robot a belief is an ensemble of any physics and shows its mean, not "
+            f"'{belief.update}', '{belief.physics}' and '{belief.view}': evaluate this policy in the "
+            "training world"
         )
     return BallBeliefConfig(belief.instances)

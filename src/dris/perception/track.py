@@ -83,6 +83,11 @@ class BallTracker:
         self._plate = plate
 
     @property
+    def centre(self) -> Array | None:
+        """Where the ball was [3] at the last sight that its motion rests on."""
+        return None if self._motion is None else self._motion.ball_in_base
+
+    @property
     def radius_m(self) -> float:
         """The ball's radius, from the size of its outline: median over the sights of this motion."""
         if self._motion is None or not self._sights:

@@ -14,7 +14,6 @@ from dris.catching.control import LookingObserver
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.experiments.tracking.faults import FAULTS, Fault
 from dris.experiments.tracking.recording import EVERY_S, Recording, Seen, Truth, record, replay
-from dris.lab.belief_observer import with_belief
 from dris.lab.camera_observer import CameraObserver
 from dris.lab.drives import drive
 from dris.lab.launch import RAMP_RADII, Ramp
@@ -29,6 +28,9 @@ WATCHED_S = 0.8
 SEED = 70021
 RECORDED = (("ping-pong", 0.20), ("rubber", 0.32), ("foam", 0.20), ("wiffle", 0.13))
 """Balls and ramps of the recorded trials."""
+ACTED_S = 0.3
+"""A belief is judged from so long before the ball lands: policies take over 0.15 to 0.25 s before, and until
+then the approach asks the track alone."""
 SURVIVED = 0.5
 """A fault is survived if at least so much of the states that there are without it are told."""
 
@@ -71,15 +73,25 @@ def judge(
     """Look at a recorded trial under a fault, behind a belief if there is one."""
     believed = fault.believed(recording.rig) if fault.believed else None
     seen = replay(recording, fault.spoil, believed, belief=belief)
-    begins_s = fault.begins_s(recording)
-    return _row(fault.name, recording.thing.name, ramp_m, seed, seen, clean, recording.truth, begins_s)
+    begins_s, truth = fault.begins_s(recording), recording.truth
+    return _row(
+        fault.name, recording.thing.name, ramp_m, seed, seen, clean, truth, begins_s, belief is not None
+    )
 
 
 def _row(
-    name: str, ball: str, ramp_m: float, seed: int, seen: Seen, clean: Seen, truth: Truth, begins_s: float
+    name: str,
+    ball: str,
+    ramp_m: float,
+    seed: int,
+    seen: Seen,
+    clean: Seen,
+    truth: Truth,
+    begins_s: float,
+    believes: bool = False,
 ) -> Row:
-    impacts_s = truth.impacts_s()
-    wrong, fair = seen.wrong(impacts_s), seen.fair(impacts_s)
+    impacts_s, since_s = truth.impacts_s(), truth.landing_s() - ACTED_S if believes else -np.inf
+    wrong, fair = seen.wrong(impacts_s, since_s), seen.fair(impacts_s, since_s)
     late = [k for k, at_s in enumerate(seen.times_s) if at_s >= begins_s]
     told = sum(seen.errors[k] is not None for k in late) / max(len(late), 1)
     before = sum(clean.errors[k] is not None for k in late) / max(len(late), 1)
@@ -141,15 +153,14 @@ def watch_clean(twin: Twin, policy: PolicyHandle, ball: str, ramp_m: float, seed
     truth, seen = Truth(), Seen()
     twin.reset(BALLS[ball], Ramp(ramp_m), seed)
     cameras = CameraObserver(twin, BALLS[ball], seed=seed)
-    observer = with_belief(cameras, policy.belief, catching_config(policy), twin.kinematics, seed)
 
-    def watch(twin: Twin, _: LookingObserver) -> None:
+    def watch(twin: Twin, observer: LookingObserver) -> None:
         truth.note(twin)
         if twin.ticks % round(EVERY_S / 1e-3) == 0:
             seen.ask(observer, cameras.eyes, truth.states[-1])
 
-    run_trial(policy, BALLS[ball], Ramp(ramp_m), seed, twin, observer, WATCHED_S, watch, until_lost=False)
-    return _row(LIVE, ball, ramp_m, seed, seen, seen, truth, 0.0)
+    run_trial(policy, BALLS[ball], Ramp(ramp_m), seed, twin, cameras, WATCHED_S, watch, until_lost=False)
+    return _row(LIVE, ball, ramp_m, seed, seen, seen, truth, 0.0, policy.belief.update != "none")
 
 
 _ORDER: tuple[Outcome, ...] = ("survived", "refused", "stopped", "silently wrong")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -163,14 +164,20 @@ class Seen:
         self.stopped = eyes.monitor.verdict.level == "stop"
         self.noticed = {str(cause): count for cause, count in eyes.monitor.noticed.items()}
 
-    def fair(self, impacts_s: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-        """Errors of the states that were told, those about impacts left out."""
+    def fair(
+        self, impacts_s: Sequence[tuple[float, float]], since_s: float = -math.inf
+    ) -> list[tuple[float, float]]:
+        """Errors of the states that were told from a time on, those about impacts left out."""
         asked = zip(self.times_s, self.errors, strict=True)
-        return [off for at_s, off in asked if off is not None and not _about(at_s, impacts_s)]
+        return [
+            off for at_s, off in asked if off is not None and at_s >= since_s and not _about(at_s, impacts_s)
+        ]
 
-    def wrong(self, impacts_s: Sequence[tuple[float, float]]) -> int:
-        """How many states were told that were wrong, and not about an impact."""
-        return sum(position > POSITION_M or speed > SPEED for position, speed in self.fair(impacts_s))
+    def wrong(self, impacts_s: Sequence[tuple[float, float]], since_s: float = -math.inf) -> int:
+        """How many states were told from a time on that were wrong, and not about an impact."""
+        return sum(
+            position > POSITION_M or speed > SPEED for position, speed in self.fair(impacts_s, since_s)
+        )
 
 
 def _about(at_s: float, impacts_s: Sequence[tuple[float, float]]) -> bool:
