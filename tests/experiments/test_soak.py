@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dris.catching.control import BallEstimate
-from dris.experiments.soak import GOES_ON, NETWORK, Eyes, Round, Watch, _Round, soak, summary
+from dris.experiments.soak import GOES_ON, NETWORK, PAIRS, Eyes, Round, Watch, _Round, soak, summary, together
 from dris.robot.arm import ArmError
 
 
@@ -64,6 +64,13 @@ def test_rest_is_judged_by_the_robot_itself():
     assert watch.rested_s() == pytest.approx(0.25)
 
 
+def test_pairs_of_faults_are_all_there_and_both_at_once():
+    assert len(PAIRS) == 13 * 12 / 2 and len(set(map(frozenset, PAIRS))) == len(PAIRS)
+    both = together([NETWORK["deaf"], NETWORK["lossy"]])
+    assert (both.deaf_at_ms, both.deaf_ms, both.lost_states) == (0, 60, NETWORK["lossy"].lost_states)
+    assert both.user_stop_at_ms is None
+
+
 def test_sights_that_freeze_grow_old():
     class Truth:
         radius_m = 0.03
@@ -73,9 +80,9 @@ def test_sights_that_freeze_grow_old():
 
     eyes = Eyes(Truth())
     assert eyes.estimate(1.0).position[0] == 1.0
-    eyes.fault = "frozen-sight"
+    eyes.faults = ("frozen-sight",)
     assert eyes.estimate(1.3).position[0] == 1.0 and eyes.estimate(1.3).age_s == pytest.approx(0.3)
-    eyes.fault = "blind"
+    eyes.faults = ("blind", "frozen-sight")
     assert eyes.estimate(1.4) is None
 
 
@@ -97,7 +104,7 @@ def test_a_driver_that_has_cleared_its_errors_is_replaced(left, new_driver):
         arm=SimpleNamespace(state=lambda: SimpleNamespace(error=errors[0]), recover=recover),
         reconnect=lambda: replaced.append(True),
     )
-    one = _Round(rig, Watch(), np.random.default_rng(0), 0, "deaf")
+    one = _Round(rig, Watch(), np.random.default_rng(0), 0, ("deaf",))
     one._mend()
     assert (one.recovered, one.new_driver, bool(replaced)) == (not new_driver, new_driver, new_driver)
 
@@ -109,8 +116,8 @@ def test_an_arm_stops_for_what_must_stop_it_and_goes_on_afterwards(tmp_path):
     from dris.robot.runtime import Runtime
 
     export("dris-200", tmp_path / "exported", 0)
-    watch, faults = Watch(), ("deaf", "killed-driver", "full-disk")
-    assert set(faults) & set(GOES_ON) == set() and "deaf" in NETWORK
+    watch, faults = Watch(), (("deaf",), ("killed-driver", "lossy"), ("full-disk",))
+    assert "lossy" in GOES_ON and "deaf" in NETWORK
     with TwinRig(Runtime(tmp_path / "exported"), "127.0.7.21", silence_s=5.0, watch=watch) as rig:
         deaf, killed, full = soak(rig, watch, 1, lambda number: number == 3, faults)
     assert not (deaf.missed or killed.missed or full.missed), (deaf, killed, full)

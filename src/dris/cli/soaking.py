@@ -16,6 +16,7 @@ from dris.core import validation
 def soak(
     policy: tyro.conf.Positional[str] = "dris-200",
     wishes: Literal["policy", "wild"] = "policy",
+    faults: Literal["alone", "pairs"] = "alone",
     minutes: float = 60.0,
     seed: int = 80001,
     address: str = "127.0.0.1",
@@ -30,7 +31,9 @@ def soak(
         policy: A folder that `dris export` made, or a policy by name.
         wishes: policy: it catches balls while things go wrong at random. wild: nothing is caught; random and
             adversarial joints go through law, filter and driver, every other round without the law.
-        minutes: How long; a round that has begun is finished.
+        faults: alone: one a throw, all of them and then at random. pairs: two at once, every pair of them
+            once, and then it ends.
+        minutes: How long at most; a round that has begun is finished.
         seed: Of throws and faults.
         address: Loopback address of the twin's robot.
         json_file: Also write what became of every round to this file.
@@ -42,27 +45,32 @@ def soak(
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig
-    from dris.experiments.soak import SILENCE_S, Watch, summary
+    from dris.experiments.soak import ALONE, PAIRS, SILENCE_S, Round, Watch, summary
     from dris.experiments.soak import soak as rounds_of
     from dris.robot.runtime import Runtime
 
     end = time.monotonic() + 60 * minutes
     if wishes == "wild":
         return _wild(policy, seed, address, end, json_file)
-    rounds, watch = [], Watch()
+    rounds: list[Round] = []
+    watch, tried = Watch(), PAIRS if faults == "pairs" else ALONE
+
+    def enough(number: int) -> bool:
+        return time.monotonic() > end or (faults == "pairs" and number == len(PAIRS))
+
     with (
         exported(policy) as folder,
         TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
     ):
-        for one in rounds_of(rig, watch, seed, lambda number: time.monotonic() > end):
+        for one in rounds_of(rig, watch, seed, enough, tried):
             rounds.append(one)
+            write_json(json_file, header("soak") | summary(rounds) | {"rows": [asdict(r) for r in rounds]})
             rest = "" if one.stopped_s is None else f"at rest after {one.stopped_s:.3f} s; "
             wrong = "MISSED; " if one.missed else ""
             print(f"{one.number:>4}  {one.fault:<14} {wrong}{rest}{one.ended}", flush=True)
     told = summary(rounds)
     for name, value in told.items():
         print(f"{name}: {value}")
-    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
     return 1 if told["missed"] else 0
 
 
@@ -77,6 +85,9 @@ def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | No
     with exported(policy) as folder, TwinRig(Runtime(folder), address) as rig:
         for one in wild_rounds(rig, seed, lambda number: time.monotonic() > end):
             rounds.append(one)
+            write_json(
+                json_file, header("soak") | wild_summary(rounds) | {"rows": [asdict(r) for r in rounds]}
+            )
             wrong = f"REFLEX: {'; '.join(one.reflexes)}; " if one.reflexes else ""
             fastest = f"fastest joint {one.speed_share:.2f} of its limit"
             print(
@@ -86,5 +97,4 @@ def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | No
     told = wild_summary(rounds)
     for name, value in told.items():
         print(f"{name}: {value}")
-    write_json(json_file, {**header("soak"), **told, "rows": [asdict(one) for one in rounds]})
     return 1 if told["reflexes"] or told["never_began"] else 0

@@ -1,8 +1,9 @@
 """Throws with random faults for a long time, through session, driver and Franka's protocol, in lockstep.
 
-Every round is a throw; at a random moment something goes wrong, or nothing does. Whether the arm came to rest
-in time is judged behind the protocol, by the robot's own joints, not by the session. Afterwards somebody
-clears what is there and the next round begins; a driver that is gone is started anew.
+Every round is a throw; at a random moment something goes wrong, or two things at once, or nothing does.
+Whether the arm came to rest in time is judged behind the protocol, by the robot's own joints, not by the
+session. Afterwards somebody clears what is there and the next round begins; a driver that is gone is started
+anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -56,6 +58,8 @@ NETWORK: dict[Fault, Faults] = {
     "user-stop": Faults(user_stop_at_ms=0, user_stop_ms=300),
     "closed": Faults(close_at_ms=0),
 }
+ALONE: tuple[tuple[Fault, ...], ...] = tuple((fault,) for fault in get_args(Fault))
+PAIRS: tuple[tuple[Fault, ...], ...] = tuple(combinations([f for f in get_args(Fault) if f != "none"], 2))
 WITHIN_S = 1.5
 """An arm that has not come to rest by then, in robot time, has missed its stop [s]."""
 SILENCE_S = 3.0
@@ -69,7 +73,8 @@ class Round:
     """What became of one throw."""
 
     number: int
-    fault: Fault
+    fault: str
+    """By its name; two at once are joined by "and"."""
     ended: str
     """The session's state, and why."""
     injected: bool
@@ -96,7 +101,8 @@ class Eyes:
     trust = ("fine", "")
 
     def __init__(self, behind: BallObserver):
-        self._behind, self.fault = behind, "none"
+        self._behind = behind
+        self.faults: tuple[Fault, ...] = ()
         self._last: tuple[float, BallEstimate] | None = None
         self.radius_m = behind.radius_m
 
@@ -110,9 +116,9 @@ class Eyes:
 
     def estimate(self, time_s: float) -> BallEstimate | None:
         """What is true, old, or nothing."""
-        if self.fault == "blind":
+        if "blind" in self.faults:
             return None
-        if self.fault == "frozen-sight" and self._last is not None:
+        if "frozen-sight" in self.faults and self._last is not None:
             seen_s, ball = self._last
             return BallEstimate(ball.position, ball.velocity, time_s - seen_s)
         found = self._behind.estimate(time_s)
@@ -154,7 +160,7 @@ def soak(
     watch: Watch,
     seed: int,
     enough: Callable[[int], bool],
-    faults: tuple[Fault, ...] = get_args(Fault),
+    faults: tuple[tuple[Fault, ...], ...] = ALONE,
 ) -> Iterator[Round]:
     """Rounds until `enough` of their number; the first go through all faults once, then they are drawn.
 
@@ -169,8 +175,15 @@ def soak(
 
 
 class _Round:
-    def __init__(self, rig: TwinRig, watch: Watch, generator: np.random.Generator, number: int, fault: Fault):
-        self.rig, self.watch, self.number, self.fault = rig, watch, number, fault
+    def __init__(
+        self,
+        rig: TwinRig,
+        watch: Watch,
+        generator: np.random.Generator,
+        number: int,
+        faults: tuple[Fault, ...],
+    ):
+        self.rig, self.watch, self.number, self.faults = rig, watch, number, faults
         self.what, _, self.launch = cells_of("ramps")[int(generator.integers(len(cells_of("ramps"))))]
         self.seed, self.after_s = int(generator.integers(2**31)), float(generator.uniform(0.0, LATEST_S))
         self.injected, self.broken = False, False
@@ -192,9 +205,9 @@ class _Round:
             rig.gate.release()
             session.stop("the round is over")
         rested_s = self._wait_for_rest()
-        within_s = WITHIN_S + (2 * SILENCE_S if self.fault == "silent-session" else 0.0)
+        within_s = WITHIN_S + (2 * SILENCE_S if "silent-session" in self.faults else 0.0)
         stopped = ended.startswith(("stopped", "fault"))
-        if self.fault in GOES_ON:
+        if set(self.faults) <= set(GOES_ON):
             missed, rested_s = stopped, None
         else:
             missed = self.injected and (rested_s is None or rested_s > within_s or not stopped)
@@ -202,14 +215,14 @@ class _Round:
         self._mend()
         reflexes = tuple(", ".join(errors) for errors in rig.server.cabinet.reflexes[before:])
         return Round(
-            self.number, self.fault, ended, self.injected, rested_s, missed, reflexes,
+            self.number, " and ".join(self.faults), ended, self.injected, rested_s, missed, reflexes,
             self.recovered, self.new_driver,
             resident_mb(os.getpid()), resident_mb(rig.arm.process.pid), threading.active_count(),
             len(os.listdir("/proc/self/fd")),
         )  # fmt: skip
 
     def _act(self, states: np.ndarray, condition: np.ndarray) -> np.ndarray:
-        wrong = self.fault == "not-finite" and self.injected
+        wrong = "not-finite" in self.faults and self.injected
         return np.full(5, np.nan) if wrong else self.rig.runtime.act_one(states, condition)
 
     def _begin(self, session: Session) -> None:
@@ -232,18 +245,17 @@ class _Round:
         while session.state not in ("stopped", "fault", "homed") and rig.twin.time_s < end_s:
             if not self.injected and self._now(session):
                 self._tick(lambda: self._inject(session, eyes))
-                end_s = rig.twin.time_s + (4.0 if self.fault == "blind" else WITHIN_S)
-            if self.fault == "silent-session" and self.injected:
+                end_s = rig.twin.time_s + (4.0 if "blind" in self.faults else WITHIN_S)
+            if "silent-session" in self.faults and self.injected:
                 rig.gate.release()  # robot time goes on without us
                 time.sleep(SILENCE_S + 1.0)
             self._tick(session.tick)
 
     def _now(self, session: Session) -> bool:
-        if self.fault == "none":
+        if self.faults == ("none",):
             return False
-        return self.rig.twin.time_s >= self.after_s and (
-            self.fault not in IN_CATCH or session.state == "catching"
-        )
+        needs_catch = bool(set(self.faults) & set(IN_CATCH))
+        return self.rig.twin.time_s >= self.after_s and (not needs_catch or session.state == "catching")
 
     def _tick(self, work: Callable[[], None]) -> None:
         """In the next millisecond; where nobody is connected, robot time may stand."""
@@ -257,15 +269,16 @@ class _Round:
         rig = self.rig
         self.injected = True
         self.watch.begin(rig)
-        if self.fault in NETWORK:
-            rig.server.set_faults(NETWORK[self.fault])
-        elif self.fault == "distrust":
+        network = [NETWORK[fault] for fault in self.faults if fault in NETWORK]
+        if network:
+            rig.server.set_faults(together(network))
+        if "distrust" in self.faults:
             eyes.trust = ("stop", "a fault of the soak")
-        elif self.fault == "killed-driver":
+        if "killed-driver" in self.faults:
             rig.arm.process.kill()
-        elif self.fault == "full-disk":
+        if "full-disk" in self.faults:
             session._log.file = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
-        eyes.fault = self.fault
+        eyes.faults = self.faults
 
     def _wait_for_rest(self) -> float | None:
         """Until the robot itself stands, or should have."""
@@ -298,6 +311,12 @@ class _Round:
         self.rig.server.cabinet.user_stop(False)
 
 
+def together(faults: list[Faults]) -> Faults:
+    """All of some faults of the network at once."""
+    plain = asdict(Faults())
+    return Faults(**{k: v for one in faults for k, v in asdict(one).items() if v != plain[k]})
+
+
 def resident_mb(process: int | None) -> float:
     """Memory of a process that is in use [MB]."""
     try:
@@ -309,10 +328,10 @@ def resident_mb(process: int | None) -> float:
 
 def summary(rounds: list[Round]) -> dict[str, Any]:
     """All rounds in figures; memory after the first that went through every fault."""
-    settled = rounds[min(len(get_args(Fault)), len(rounds) - 1) :]
+    settled = rounds[min(len(ALONE), len(rounds) - 1) :]
     slowest = {
         fault: max(times)
-        for fault in get_args(Fault)
+        for fault in dict.fromkeys(r.fault for r in rounds)
         if (times := [r.stopped_s for r in rounds if r.fault == fault and r.stopped_s is not None])
     }
     return {
