@@ -62,8 +62,8 @@ def test_single_sights_of_single_cameras_pull_it(twin):
 def test_without_a_belief_the_eyes_are_asked_themselves(twin):
     eyes = TruthObserver(twin)
     assert with_belief(eyes, BELIEFS["none"], CatchingConfig(), twin.kinematics, 0) is eyes
-    for belief in (BELIEFS["particles"], BELIEFS["kalman"], BeliefConfig(view="set")):
-        with pytest.raises(ValueError, match="an ensemble and shows its mean, not"):
+    for belief in (*map(BELIEFS.get, ("particles", "kalman", "nominal")), BeliefConfig(view="set")):
+        with pytest.raises(ValueError, match="an ensemble of any physics and shows its mean, not"):
             with_belief(eyes, belief, CatchingConfig(), twin.kinematics, 0)
     with pytest.raises(ValueError, match="needs cameras or the truth to look with, got object"):
         with_belief(object(), BELIEFS["ensemble"], CatchingConfig(), twin.kinematics, 0)
