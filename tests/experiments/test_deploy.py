@@ -117,7 +117,8 @@ def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, mon
 
     monkeypatch.setattr("dris.experiments.deploy._one", one)
     rig = SimpleNamespace(
-        runtime=SimpleNamespace(contract=SimpleNamespace(policy="p")), config=CatchingConfig(),
+        runtime=SimpleNamespace(contract=SimpleNamespace(named=lambda: {"policy": "p"})),
+        config=CatchingConfig(),
         session=lambda log: SimpleNamespace(stop=lambda reason: None), said=["of an earlier trial"],
         server=SimpleNamespace(cabinet=SimpleNamespace(reflexes=[])),
         twin=SimpleNamespace(speed_share=0.0), gate=SimpleNamespace(release=lambda: None),
