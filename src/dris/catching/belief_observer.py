@@ -88,9 +88,9 @@ class Believing:
         seen, belief = self.inner.estimate(time_s), self.belief
         if seen is not None:
             self._told(time_s, seen)
-        if belief.time_s is None or time_s - belief.time_s > OLDEST_S or self._is_doubted():
+        if belief.time_s is None or time_s - belief.time_s > OLDEST_S or belief.is_too_old(time_s):
             return seen
-        if belief.is_too_old(time_s):
+        if self._is_doubted():
             return seen
         mean, _ = belief.at(time_s)
         return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)
