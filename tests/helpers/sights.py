@@ -3,6 +3,7 @@
 import numpy as np
 
 from dris.perception.camera import laboratory_rig
+from dris.perception.detect import Detection
 from dris.perception.triangulate import sight_through
 
 G = 9.81
@@ -51,3 +52,29 @@ def throw_sights(rig, start, velocity, times, offset_s=0.005, sigma_px=0.0, gene
             at = t + camera * offset_s
             sights.append(exact_sight(rig, at, camera, parabola(start, velocity, at), noise))
     return sights
+
+
+def feed(
+    tracker,
+    path,
+    times,
+    generator=None,
+    sigma_px=0.1,
+    offset_s=0.005,
+    blind=lambda t, camera: False,
+    radius=0.03,
+):
+    """Show a path to a tracker as pixels; yields the time after every frame."""
+    for t in times:
+        for camera in (0, 1):
+            at = t + camera * offset_s
+            model = tracker.rig[camera]
+            pixel = np.array(pinhole(model, path(at)))
+            if generator is not None:
+                pixel += generator.normal(0, sigma_px, 2)
+            depth = model.to_camera(path(at))[2]
+            # the outline's centre, further out than the ball's by 1 / (1 - (r/Z)^2)
+            pixel = model.centre_px + (pixel - model.centre_px) / (1 - (radius / depth) ** 2)
+            found = None if blind(at, camera) else Detection(tuple(pixel), 600 * radius / depth, 1.0)
+            tracker.observe(at, camera, found)
+            yield at

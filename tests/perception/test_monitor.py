@@ -175,6 +175,7 @@ def test_a_camera_that_repeats_a_picture_and_then_falls_silent_is_noticed():
         (state(replace(GOOD, span_s=0.03)), "too young"),
         (state(replace(GOOD, span_s=0.01, anchored=True), age_s=0.04), "too young"),
         (state(Health(lying=True, span_s=0.01), phase="plate"), "too young"),  # by one camera
+        (state(Health(lying=True, span_s=0.01, apart_m=0.02), phase="plate"), "too young"),  # or in the air
         (state(replace(GOOD, foreseen_s=0.05)), "unseen bounce"),
         (state(spread_m=(0.001, 0.016, 0.002)), "uncertain"),  # along one camera's ray
         (state(replace(GOOD, rms_px=0.35)), "pushed"),  # hops down a ramp
@@ -196,6 +197,7 @@ def test_a_state_that_should_not_be_acted_on_is_held_with_its_name(of, cause):
         state(replace(GOOD, lying=True, doubt=0.4), phase="plate"),  # the plate pushes it
         state(replace(GOOD, lying=None), phase="plate"),  # nobody said where the plate is
         state(Health(lying=True, span_s=0.04), phase="plate"),  # seen by one camera, on the plate
+        state(Health(lying=True, span_s=0.004, apart_m=0.005), phase="plate"),  # by both
     ],
 )
 def test_what_clean_trials_show_is_fine(of):

@@ -1,7 +1,4 @@
-"""The track, against closed forms and independent formulas.
-
-Long, because all share one way to draw sights.
-"""
+"""The track, against closed forms and independent formulas."""
 
 import math
 import subprocess
@@ -10,41 +7,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sights import NEAR_PLATE, PLAIN, START, TIMES, VELOCITY, G, exact_sight, parabola, pinhole, throw_sights
+from sights import (
+    NEAR_PLATE,
+    PLAIN,
+    START,
+    TIMES,
+    VELOCITY,
+    G,
+    exact_sight,
+    feed,
+    parabola,
+    pinhole,
+    throw_sights,
+)
 
 from dris.perception.detect import Detection
 from dris.perception.health import seen_radii, sizes_m
 from dris.perception.motion import GRAVITY_IN_BASE, fit_motion
-from dris.perception.plate import Plate, across_impact, impact_time, lying, resting_place
+from dris.perception.plate import Plate, across_impact, impact_time
 from dris.perception.track import BallTracker, TrackerConfig
-
-# The tracker.
-
-
-def feed(
-    tracker,
-    path,
-    times,
-    generator=None,
-    sigma_px=0.1,
-    offset_s=0.005,
-    blind=lambda t, camera: False,
-    radius=0.03,
-):
-    """Show a path to a tracker as pixels; yields the time after every frame."""
-    for t in times:
-        for camera in (0, 1):
-            at = t + camera * offset_s
-            model = tracker.rig[camera]
-            pixel = np.array(pinhole(model, path(at)))
-            if generator is not None:
-                pixel += generator.normal(0, sigma_px, 2)
-            depth = model.to_camera(path(at))[2]
-            # the outline's centre, further out than the ball's by 1 / (1 - (r/Z)^2)
-            pixel = model.centre_px + (pixel - model.centre_px) / (1 - (radius / depth) ** 2)
-            found = None if blind(at, camera) else Detection(tuple(pixel), 600 * radius / depth, 1.0)
-            tracker.observe(at, camera, found)
-            yield at
 
 
 def last(times):
@@ -350,69 +331,6 @@ def test_perception_brings_neither_torch_nor_a_simulator():
     script = "import sys\n" + "".join(f"import dris.perception.{m}\n" for m in modules.split())
     script += "assert not {'torch', 'warp', 'mujoco', 'scipy'} & set(sys.modules), sorted(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-# A ball on the plate, and a ball that does not fly yet.
-
-TILTED = Plate(0.0, NEAR_PLATE, np.array([math.sin(0.5), 0.0, math.cos(0.5)]), np.array([0.0, 0.0, 0.0]))
-
-
-def on_plate(along, across, radius=0.03):
-    """Centre of a ball that lies on the tilted plate, so far along it and across [m]."""
-    lengthwise = np.array([math.cos(0.5), 0.0, -math.sin(0.5)])
-    return NEAR_PLATE + radius * TILTED.normal_in_base + along * lengthwise + np.array([0.0, across, 0.0])
-
-
-def one_sight(ball, time_s=0.0, camera=0, radius=0.03):
-    exact = exact_sight(PLAIN, time_s, camera, ball)
-    return replace(exact, size=radius / exact.depth(ball))
-
-
-@pytest.mark.parametrize("camera", [0, 1])
-def test_one_camera_and_the_plate_tell_where_a_ball_lies(camera):
-    for along, across, radius in ((0.0, 0.0, 0.03), (0.05, -0.08, 0.02), (-0.1, 0.02, 0.04)):
-        ball = on_plate(along, across, radius)
-        found = resting_place(one_sight(ball, 0.0, camera, radius), TILTED)
-        assert found == pytest.approx(ball, abs=1e-9)
-    assert resting_place(one_sight(on_plate(0.2, 0.0), 0.0, camera), TILTED) is None  # beside the plate
-    # half way to the camera a ball of 3 cm looks like one of 6 cm and more on the plate: it is not on it
-    near = 0.4 * on_plate(0.0, 0.0) + 0.6 * PLAIN[camera].position_in_base
-    assert resting_place(one_sight(near, 0.0, camera), TILTED) is None
-
-
-def test_a_ball_that_rolls_on_the_plate_has_its_velocity_from_one_camera():
-    path = lambda t: on_plate(0.4 * t, -0.1 * t)  # noqa: E731
-    first = lying([one_sight(path(0.0))], TILTED, 0.01)
-    assert first[0] == pytest.approx(path(0.0), abs=1e-9) and first[1] == pytest.approx(np.zeros(3))
-    ball, velocity = lying([one_sight(path(t), t) for t in (0.0, 0.0125, 0.025)], TILTED, 0.04)
-    assert ball == pytest.approx(path(0.04), abs=1e-9)
-    assert velocity == pytest.approx([0.4 * math.cos(0.5), -0.1, -0.4 * math.sin(0.5)], abs=1e-9)
-    assert lying([], TILTED, 0.0) is None
-
-
-def test_a_track_that_one_camera_cannot_begin_knows_a_ball_on_the_plate():
-    path = lambda t: on_plate(0.3 * t, 0.0)  # noqa: E731
-    tracker = BallTracker(PLAIN)
-    *_, at = feed(tracker, path, np.arange(4) * 0.0125, blind=lambda t, camera: camera == 1)
-    assert tracker.state(at) is None  # no plate, no second camera: nothing is known
-    tracker.expect_plate(TILTED)
-    state = tracker.state(at)
-    assert state.valid and state.phase == "plate"
-    assert state.ball_in_base == pytest.approx(path(at), abs=2e-3)
-    assert tracker.arrival(0.5) is None and tracker.state(at + 0.1) is None  # old sights tell nothing
-
-
-def test_one_camera_alone_does_not_take_a_flying_ball_for_one_that_lies():
-    """Over the plate, 15 cm above it: the ray of camera 0 meets the plate beside where the ball is."""
-    end = on_plate(0.0, 0.0) + (0.0, 0.0, 0.15)
-    path = lambda t: parabola(end, (0.0, 0.0, 0.0), t - 0.2)  # noqa: E731  # at the height of a bounce
-    tracker = BallTracker(PLAIN)
-    tracker.expect_plate(TILTED)
-    for at in feed(tracker, path, np.arange(20) * 0.0125, blind=lambda t, camera: camera == 1 and t > 0.1):
-        state = tracker.state(at)
-        if at > 0.05 and state is not None and state.valid:
-            assert state.phase == "flight" and state.ball_in_base == pytest.approx(path(at), abs=0.01)
-    assert at > 0.2 and (state is None or not state.valid)
 
 
 def test_an_arrival_is_told_of_a_flight_alone():

@@ -36,6 +36,8 @@ class Health:
     """Whether it began where the motion before it met the plate, so that less of it must be seen."""
     lying: bool | None = None
     """Whether the ball is where one that lies on the plate would be; None if nobody said where that is."""
+    apart_m: float = math.inf
+    """How far apart two cameras put a ball that is taken to lie there; infinite if not both see it so."""
 
 
 def sizes_m(sights: Sequence[Bearing], motion: Motion) -> Array:

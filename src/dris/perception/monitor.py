@@ -104,6 +104,9 @@ class MonitorConfig:
     """then it must have been seen so recently."""
     alone_s: float = 0.03
     """One camera alone must have seen for so long that it lies: as long as two need to see that it flies."""
+    apart_m: float = 0.01
+    """Two cameras that put it as near to one place on the plate need no time: a ball in the air is there for
+    some 2 ms [design]."""
     surprise: int = 3
     """So many sights elsewhere than predicted contradict the motion; one if nothing fitted it lately."""
     foreseen_s: float = 0.045
@@ -122,9 +125,8 @@ class MonitorConfig:
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
         check_positive(self, "late_s", "even_s", "silent_s", "shift_px", "rms_px", "pushed_px", "doubt")
-        check_positive(
-            self, "young_s", "young_age_s", "alone_s", "foreseen_s", "spread_m", "other_s", "stop_s"
-        )
+        check_positive(self, "young_s", "young_age_s", "alone_s", "apart_m", "foreseen_s", "spread_m")
+        check_positive(self, "other_s", "stop_s")
         counts = ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks")
         for name in (*counts, "recent", "memory"):
             if getattr(self, name) < 1:
@@ -308,8 +310,8 @@ class Monitor:
                     f"the ball does not fall freely: its velocity may be {health.doubt:.2f} m/s off",
                 )
         known = health.lying if not health.anchored else not old
-        if math.isnan(health.rms_px):  # one camera alone takes it to lie
-            known = health.span_s >= config.alone_s
+        if math.isnan(health.rms_px):  # no fit: single sights say that it lies
+            known = health.span_s >= config.alone_s or health.apart_m <= config.apart_m
         if health.span_s < config.young_s and not known:
             return "too young", f"seen for {health.span_s:.3f} s, {state.age_s:.3f} s ago"
         return self._geometry(state)

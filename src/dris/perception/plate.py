@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -152,3 +153,18 @@ def lying(sights: Sequence[Bearing], plate: Plate, time_s: float) -> tuple[Array
     else:
         start_s, ball = float(times[-1]), balls[-1]
     return ball + velocity * (time_s - start_s), velocity
+
+
+def places_apart(sights: Sequence[Bearing], plate: Plate) -> float:
+    """How far apart two cameras put a ball that lies on the plate, by the youngest sight of each [m].
+
+    Rays meet on the plate only if the ball is there: one in the air, h above it, is put about 2 h apart by
+    cameras whose rays cross at a right angle. Infinite if not both see it there.
+    """
+    first, second = (
+        resting_place(seen[-1], plate) if (seen := [s for s in sights if s.camera == camera]) else None
+        for camera in (0, 1)
+    )
+    if first is None or second is None:
+        return math.inf
+    return float(np.linalg.norm(first - second))

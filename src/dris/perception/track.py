@@ -29,7 +29,7 @@ from dris.perception.motion import (
     fit_motions,
     longest_flight,
 )
-from dris.perception.plate import Plate, across_impact, impact_time, is_above, lying, may_lie
+from dris.perception.plate import Plate, across_impact, impact_time, is_above, lying, may_lie, places_apart
 from dris.perception.track_config import BOUNCING_S, Phase, TrackerConfig
 from dris.perception.triangulate import Bearing, sight_of
 
@@ -312,19 +312,20 @@ class BallTracker:
         )
 
     def _lying(self, time_s: float) -> BallState | None:
-        """The ball as one camera alone sees it, if it can be lying on the plate; None without a plate.
+        """The ball as single sights show it, if it can be lying on the plate; None without a plate.
 
         A ball that has flown lately may be bouncing, and one camera cannot tell.
         """
         if self._plate is None or time_s - self._flew_s < BOUNCING_S:
             return None
         fresh = [s for s in self._sights + self._suspects if time_s - s.time_s <= self.config.valid_s]
-        found = lying(sorted(fresh, key=lambda s: s.time_s), self._plate, time_s)
+        fresh.sort(key=lambda s: s.time_s)
+        found = lying(fresh, self._plate, time_s)
         if found is None:
             return None
         spread = np.diag([self.config.lying_m**2] * 3 + [self.config.lying_speed**2] * 3)
-        times_s = [s.time_s for s in fresh]
-        age, health = time_s - max(times_s), Health(span_s=max(times_s) - min(times_s), lying=True)
+        age, apart = time_s - fresh[-1].time_s, places_apart(fresh, self._plate)
+        health = Health(span_s=fresh[-1].time_s - fresh[0].time_s, lying=True, apart_m=apart)
         return BallState(time_s, *found, spread, age, "plate", len(fresh), age >= 0, health)
 
     def predicted_px(self, time_s: float, camera: int) -> tuple[float, float] | None:
