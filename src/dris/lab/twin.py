@@ -284,6 +284,8 @@ class Twin:
         whole = (known[camera].height, known[camera].width)
         size = whole if window is None else (WINDOW, WINDOW)
         if size not in self._renderers:
+            # Buffers no larger than the picture: every drawing clears all of them.
+            self.model.vis.global_.offheight, self.model.vis.global_.offwidth = size
             self._renderers[size] = mujoco.Renderer(self.model, *size)
             for flag in _FLAGS_OFF:
                 self._renderers[size].scene.flags[flag] = False
