@@ -142,7 +142,7 @@ def test_the_policy_that_ships_for_a_robot_is_a_run_of_the_study():
 def test_scores_name_the_belief_that_they_were_made_with():
     assert split("noise-2") == ("", "noise-2") and split("ensemble/noise-2") == ("ensemble", "noise-2")
     study = belief_study()
-    assert study.episodes_of("ensemble/ramp-1.3") == 250 and study.episodes_of("none/clean") == 1000
+    assert study.episodes_of("ensemble/ramp-1.3") == 125 and study.episodes_of("none/clean") == 500
     stamp = study.stamp(Job("belief-robot", "fr3", 1))
     assert stamp["scored"]["conditions"]["ensemble/noise-2"].startswith("BeliefConfig(update='ensemble'")
     assert stamp["before"]["randomize"][0] == ["restitution", 0.5, 0.85]  # of robot-livelier
