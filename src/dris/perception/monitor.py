@@ -298,9 +298,10 @@ class Monitor:
             return "surprise", f"the last {health.surprise} sights are elsewhere"
         if health.foreseen_s > config.foreseen_s:
             return "unseen bounce", f"it met the plate {health.foreseen_s:.3f} s ago, and nobody saw it leave"
-        spread_m = math.sqrt(max(float(np.linalg.eigvalsh(state.covariance[:3, :3])[-1]), 0.0))
-        if not spread_m <= config.spread_m:
-            return "uncertain", f"its place is known within {1e3 * spread_m:.0f} mm"
+        if not state.covariance[:3, :3].trace() <= config.spread_m**2:  # else no direction has more
+            spread_m = math.sqrt(max(float(np.linalg.eigvalsh(state.covariance[:3, :3])[-1]), 0.0))
+            if not spread_m <= config.spread_m:
+                return "uncertain", f"its place is known within {1e3 * spread_m:.0f} mm"
         if not health.lying:
             if state.phase == "plate" and health.lying is False:
                 return "pushed", "the ball does not fall, and does not lie on the plate"

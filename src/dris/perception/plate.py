@@ -47,26 +47,29 @@ class Plate:
         """Whether the plate is below a ball, not beside it."""
         offset = ball_in_base - self.centre_in_base - self.velocity_in_base * (time_s - self.time_s)
         across = offset - (self.normal_in_base @ offset) * self.normal_in_base
-        return float(np.linalg.norm(across)) <= self.half_length_m
+        return math.hypot(*across.tolist()) <= self.half_length_m
 
 
 def impact_time(motion: Motion, plate: Plate, radius_m: float, start_s: float, end_s: float) -> float | None:
     """When a motion brings the ball down on the plate, or None if not in the interval."""
-    ball, velocity = motion.at(start_s)
-    gap = plate.gap(ball, start_s, radius_m)
-    speed = float(plate.normal_in_base @ (velocity - plate.velocity_in_base))
-    pull = float(plate.normal_in_base @ motion.acceleration_in_base)
+    # Along the normal, in plain numbers: asked twice a frame. Where the ball is, how fast, and how it is pulled.
+    ball, velocity, acceleration = motion.ball_in_base, motion.velocity_in_base, motion.acceleration_in_base
+    over, rising, pull = (np.array((ball, velocity, acceleration)) @ plate.normal_in_base).tolist()
+    tau, carried = start_s - motion.reference_s, float(plate.normal_in_base @ plate.velocity_in_base)
+    speed = rising + pull * tau - carried
+    gap = over + (rising + 0.5 * pull * tau) * tau - carried * (start_s - plate.time_s) - radius_m
+    gap -= float(plate.normal_in_base @ plate.centre_in_base)
     if gap <= 0:
-        time_s = start_s if speed < 0 else np.inf
+        time_s = start_s if speed < 0 else math.inf
     elif pull == 0:
-        time_s = start_s - gap / speed if speed < 0 else np.inf
+        time_s = start_s - gap / speed if speed < 0 else math.inf
     else:
         # gap + speed tau + pull tau^2 / 2 = 0, the first root on the way down
         root = speed * speed - 2 * pull * gap
-        time_s = start_s + (-speed - np.sqrt(root)) / pull if root >= 0 else np.inf
+        time_s = start_s + (-speed - math.sqrt(root)) / pull if root >= 0 else math.inf
     if not start_s <= time_s <= end_s or not plate.under(motion.at(time_s)[0], time_s):
         return None
-    return float(time_s)
+    return time_s
 
 
 def across_impact(
