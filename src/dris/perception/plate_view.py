@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dris.perception.camera import Array, CameraModel
 from dris.perception.detect import Image
@@ -16,6 +17,8 @@ from dris.perception.plate import Plate
 
 REACH_PX = 32
 """How far around its place the plate is looked for. 2 degrees are 18 px at f = 520 px."""
+STEP_PX = 2
+"""In steps of so much."""
 STEEPEST = 60.0
 """Changes of brightness count no further [of 255 per pixel]: a bright edge elsewhere is not four edges."""
 DISTINCT = 1.25
@@ -56,7 +59,7 @@ def plate_shift(image: Image, camera: CameraModel, plate: Plate, time_s: float) 
     slope = np.stack(
         [cv2.Sobel(grey, cv2.CV_32F, *order, ksize=3, scale=1 / 8) for order in ((1, 0), (0, 1))]
     )
-    shifts = np.arange(-REACH_PX, REACH_PX + 1, 2)
+    shifts = np.arange(-REACH_PX, REACH_PX + 1, STEP_PX)
     score = np.zeros((len(shifts), len(shifts)))  # rows: down, columns: to the right
     for start, end in zip(pixels, np.roll(pixels, -1, axis=0), strict=True):
         length = float(np.linalg.norm(end - start))
@@ -66,7 +69,8 @@ def plate_shift(image: Image, camera: CameraModel, plate: Plate, time_s: float) 
         steep = np.minimum(np.abs(slope[1] * dx - slope[0] * dy), STEEPEST)
         places = start + (np.arange(count)[:, None] + 0.5) / count * (end - start) - (left, top)
         x, y = np.rint(places).astype(int).T
-        score += steep[(y[:, None] + shifts)[:, :, None], (x[:, None] + shifts)[:, None, :]].mean(axis=0) / 4
+        around = sliding_window_view(steep, (2 * REACH_PX + 1,) * 2)[y - REACH_PX, x - REACH_PX, ::STEP_PX, ::STEP_PX]
+        score += around.mean(axis=0) / 4
     row, column = np.unravel_index(score.argmax(), score.shape)
     elsewhere = np.hypot(shifts[:, None] - shifts[row], shifts[None] - shifts[column]) > 8
     if score.max() < max(FAINTEST, DISTINCT * score[elsewhere].max()):

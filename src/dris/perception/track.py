@@ -342,7 +342,8 @@ class BallTracker:
             ball = state.ball_in_base
         else:
             return None
-        return self.rig[camera].pixel_of(ball)
+        pixel = self.rig[camera].pixel_of(ball)
+        return pixel if pixel is not None and all(map(math.isfinite, pixel)) else None
 
     def arrival(self, height_m: float) -> Arrival | None:
         """When and where the ball's centre sinks to a height, or None if it is not seen to fly.
