@@ -317,7 +317,7 @@ def _lengths(vectors: Array) -> Array:
 def _kasa(points: Array) -> tuple[Array, float]:
     """Centre and radius by Kasa's linear least squares: x^2 + y^2 = 2 a x + 2 b y + c.
 
-    About the points' middle the third column is orthogonal to the others, so c is a mean and (a, b) solves two
+    About the points' middle the third column is orthogonal to the others: c is a mean, and (a, b) solves two
     equations.
     """
     middle = points.mean(axis=0)

@@ -1,9 +1,9 @@
 """The equations that sights make for a motion's unknowns, gathered once and weighed as often as a fit needs.
 
 A sight's rows a, b ask for the point P of its time: a . P = s, b . P = t. Weighed by an inverse covariance
-((w0, w2), (w2, w1)) it tells of P the information w0 a a' + w1 b b' + w2 (a b' + b a'), linear in the weight. The
-point is p + v tau + a tau^2 / 2, so the normal equations of (p, v) or (p, v, a) hold nothing but sums of
-information times 1, tau, tau^2, ... over the sights: one product of two matrices.
+((w0, w2), (w2, w1)) it tells of P the information w0 a a' + w1 b b' + w2 (a b' + b a'), linear in the weight.
+The ball is at p + v tau + a tau^2 / 2, so the normal equations of (p, v) or (p, v, a) hold nothing but sums
+of information times 1, tau, tau^2, ... over the sights: one product of two matrices.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ class Sights(NamedTuple):
     def of(cls, sights: Sequence[Bearing]) -> Sights:
         """Those of a sequence."""
         if not sights:
-            return cls([], np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3, 12)))
+            return cls(
+                [], np.zeros(0), np.zeros((0, 3, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3, 12))
+            )
         numbers = np.concatenate([sight.numbers for sight in sights]).reshape(len(sights), -1)
-        lines, values = numbers[:, :9].reshape(-1, 3, 3), numbers[:, 9:12]
-        wide = np.empty((len(sights), 2, 1, 4))
-        wide[:, :, 0, :3], wide[:, :, 0, 3] = lines[:, :2], values[:, :2]
-        rows, products = lines[:, :2, :, None], np.empty((len(sights), 3, 3, 4))
-        np.multiply(rows, wide, out=products[:, :2])
-        np.multiply(rows[:, 0], wide[:, 1], out=products[:, 2])
-        products[:, 2] += rows[:, 1] * wide[:, 0]
-        cameras = [sight.camera for sight in sights]
-        return cls(cameras, numbers[:, 12], lines, values, numbers[:, 13], products.reshape(-1, 3, 12))
+        return cls(
+            camera=[sight.camera for sight in sights],
+            time_s=numbers[:, 12],
+            lines=numbers[:, :9].reshape(-1, 3, 3),
+            values=numbers[:, 9:12],
+            focal_px=numbers[:, 13],
+            products=numbers[:, 14:].reshape(-1, 3, 12),
+        )
 
 
 _SHARE = (1.0, 1.0, 0.5)
@@ -107,7 +108,9 @@ class Equations:
         spread = sights.products[:, :, None, :] * powers[:, None, :, None]  # [n, 3, 5, 12]
         self._parts = spread.reshape(3 * count, 60)
         self._assembly = _assembly(pulls.tobytes(), self.unknowns // 3)
-        self._motion = np.zeros((count, 3, 2))  # from p, v, a to a place, and to a way during a stamp's deviation
+        self._motion = np.zeros(
+            (count, 3, 2)
+        )  # from p, v, a to a place, and to a way during a stamp's deviation
         self._motion[:, 0, 0], self._motion[:, 1, 0], self._motion[:, 2, 0] = 1.0, tau, 0.5 * square
         self._motion[:, 1, 1], self._motion[:, 2, 1] = sigma_s, sigma_s * tau
         self._lines = sights.lines.reshape(3 * count, 3)
@@ -167,9 +170,9 @@ class Equations:
 def pixel_weight(depth: Array, way: Array, focal_px: Array, sigma_px: float) -> Array:
     """Inverse covariance of sights' equations [k, n, 3]: w0, w1 and w2.
 
-    In deviations of a detection a sight's covariance is I + u u', u being its way during a stamp's deviation. By
-    Sherman and Morrison the inverse is I - u u' / (1 + u'u), that is ((1 + u1^2, -u0 u1), (-u0 u1, 1 + u0^2))
-    over 1 + u0^2 + u1^2.
+    In deviations of a detection a sight's covariance is I + u u', u being its way during a stamp's deviation.
+    By Sherman and Morrison the inverse is I - u u' / (1 + u'u), that is
+    ((1 + u1^2, -u0 u1), (-u0 u1, 1 + u0^2)) / (1 + u0^2 + u1^2).
 
     Args:
         depth: [k, n]

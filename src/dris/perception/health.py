@@ -50,27 +50,50 @@ def sizes_m(sights: Sequence[Bearing], motion: Motion) -> Array:
     outlines = np.concatenate([sight.outline for sight in sights]).reshape(-1, 5)
     tau = outlines[:, 4] - motion.reference_s
     # axis . (p + v tau + a tau^2 / 2) - offset, times size
-    along = outlines[:, :3] @ np.array(
-        (motion.ball_in_base, motion.velocity_in_base, 0.5 * motion.acceleration_in_base)
-    ).T
+    along = (
+        outlines[:, :3]
+        @ np.array((motion.ball_in_base, motion.velocity_in_base, 0.5 * motion.acceleration_in_base)).T
+    )
     sizes: Array = along[:, 0] + tau * (along[:, 1] + tau * along[:, 2]) - outlines[:, 3]
     return sizes
 
 
-def seen_radii(
-    sights: Sequence[Bearing], motion: Motion, sizes: Sequence[float] | None = None
-) -> tuple[float, float]:
-    """The ball's radius as each camera sees it, over the sights that a motion was fitted to.
+def seen_radii(sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
+    """The ball's radius as each camera sees it, over the sights that a motion was fitted to."""
+    return _medians(sights, sizes_m(sights, motion).tolist(), motion)
 
-    Args:
-        sights: Of any time.
-        motion: Fitted to the youngest of them.
-        sizes: `sizes_m` of the same, if they are known.
-    """
+
+def _medians(sights: Sequence[Bearing], sizes: Sequence[float], motion: Motion) -> tuple[float, float]:
     start_s = motion.reference_s - motion.span_s - 1e-9
     seen: tuple[list[float], list[float]] = ([], [])
-    for size, sight in zip(sizes_m(sights, motion).tolist() if sizes is None else sizes, sights, strict=True):
+    for size, sight in zip(sizes, sights, strict=True):
         if sight.time_s >= start_s:
             seen[sight.camera].append(size)
     first, second = (median(one) if one else math.nan for one in seen)
     return first, second
+
+
+class Sizes:
+    """The ball's radius by the sights of a motion, kept while they stay: a frame asks several times."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Motion, int, float] | None = None
+        self._sizes: list[float] = []
+        self._radius_m: float | None = None
+
+    def _look(self, sights: Sequence[Bearing], motion: Motion) -> list[float]:
+        of = motion, len(sights), sights[-1].time_s if sights else 0.0
+        if self._of is None or self._of[0] is not motion or self._of[1:] != of[1:]:
+            self._of, self._sizes, self._radius_m = of, sizes_m(sights, motion).tolist(), None
+        return self._sizes
+
+    def radius_m(self, sights: Sequence[Bearing], motion: Motion) -> float:
+        """Median over all sights; 0 without any."""
+        sizes = self._look(sights, motion)
+        if self._radius_m is None:
+            self._radius_m = median(sizes) if sizes else 0.0
+        return self._radius_m
+
+    def seen(self, sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
+        """`seen_radii`."""
+        return _medians(sights, self._look(sights, motion), motion)

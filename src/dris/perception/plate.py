@@ -52,7 +52,7 @@ class Plate:
 
 def impact_time(motion: Motion, plate: Plate, radius_m: float, start_s: float, end_s: float) -> float | None:
     """When a motion brings the ball down on the plate, or None if not in the interval."""
-    # Along the normal, in plain numbers: asked twice a frame. Where the ball is, how fast, and how it is pulled.
+    # Along the normal, in plain numbers because it is asked twice a frame: place, speed and pull.
     ball, velocity, acceleration = motion.ball_in_base, motion.velocity_in_base, motion.acceleration_in_base
     over, rising, pull = (np.array((ball, velocity, acceleration)) @ plate.normal_in_base).tolist()
     tau, carried = start_s - motion.reference_s, float(plate.normal_in_base @ plate.velocity_in_base)

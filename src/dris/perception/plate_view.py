@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import cv2
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from dris.perception.camera import Array, CameraModel
 from dris.perception.detect import Image
@@ -68,9 +67,12 @@ def plate_shift(image: Image, camera: CameraModel, plate: Plate, time_s: float) 
         (dx, dy), count = (end - start) / length, max(int(length), 4)
         steep = np.minimum(np.abs(slope[1] * dx - slope[0] * dy), STEEPEST)
         places = start + (np.arange(count)[:, None] + 0.5) / count * (end - start) - (left, top)
-        x, y = np.rint(places).astype(int).T
-        around = sliding_window_view(steep, (2 * REACH_PX + 1,) * 2)[y - REACH_PX, x - REACH_PX, ::STEP_PX, ::STEP_PX]
-        score += around.mean(axis=0) / 4
+        along = np.zeros(score.shape)
+        for x, y in np.rint(places).astype(int).tolist():  # one gather of them all takes a third longer
+            along += steep[
+                y - REACH_PX : y + REACH_PX + 1 : STEP_PX, x - REACH_PX : x + REACH_PX + 1 : STEP_PX
+            ]
+        score += along / count / 4
     row, column = np.unravel_index(score.argmax(), score.shape)
     elsewhere = np.hypot(shifts[:, None] - shifts[row], shifts[None] - shifts[column]) > 8
     if score.max() < max(FAINTEST, DISTINCT * score[elsewhere].max()):

@@ -10,14 +10,13 @@ import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 import numpy as np
 
 from dris.perception.arrival import Arrival
 from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
-from dris.perception.health import Health, seen_radii, sizes_m
+from dris.perception.health import Health, Sizes
 from dris.perception.motion import (
     FALLS_OR_ROLLS,
     Anchor,
@@ -76,7 +75,7 @@ class BallTracker:
         self._motion: Motion | None = None
         self._anchor: Anchor | None = None
         self._plate: Plate | None = None
-        self._sized: tuple[Motion, tuple[int, float], list[float]] | None = None
+        self._sizes = Sizes()
 
     def expect_plate(self, plate: Plate | None) -> None:
         """Say where the plate is: bounces are then known a frame sooner, and states foresee them."""
@@ -90,19 +89,7 @@ class BallTracker:
     @property
     def radius_m(self) -> float:
         """The ball's radius, from the size of its outline: median over the sights of this motion."""
-        if self._motion is None or not self._sights:
-            return 0.0
-        return median(self._sizes(self._motion))
-
-    def _sizes(self, motion: Motion) -> list[float]:
-        """The ball's radius by each sight of a motion.
-
-        Kept until motion or sights change: a frame asks for them half a dozen times.
-        """
-        sights = (len(self._sights), self._sights[-1].time_s) if self._sights else (0, 0.0)
-        if self._sized is None or self._sized[0] is not motion or self._sized[1] != sights:
-            self._sized = motion, sights, sizes_m(self._sights, motion).tolist()
-        return self._sized[2]
+        return 0.0 if self._motion is None else self._sizes.radius_m(self._sights, self._motion)
 
     def observe(self, time_s: float, camera: int, detection: Detection | None) -> Bearing | None:
         """Take in what a camera saw, or did not see, at a time; the ray of it, if it saw something.
@@ -308,7 +295,7 @@ class BallTracker:
         return Health(
             rms_px=motion.rms_px,
             doubt=motion.doubt,
-            radii_m=seen_radii(self._sights, motion, self._sizes(motion)),
+            radii_m=self._sizes.seen(self._sights, motion),
             surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
             span_s=motion.span_s,
             foreseen_s=foreseen_s,

@@ -37,9 +37,19 @@ class Bearing:
 
     @cached_property
     def numbers(self) -> Array:
-        """Rows, axis, values, offset, time and focal length [14]: for whoever gathers sights, every frame."""
-        own = (*self.values.tolist(), self.offset, self.time_s, self.focal_px)
-        return np.concatenate((self.rows.ravel(), self.axis, own))
+        """For whoever gathers sights, every frame: what is needed of this one in a row [50].
+
+        Rows a, b and the axis; values s, t and the offset; time and focal length. Then what a and b tell of a
+        point by a weight's three numbers, a a', b b' and a b' + b a', each row by row of 4: in the last
+        column the row's own value, s or t, is in place of the second row.
+        """
+        (a, b), (s, t) = self.rows.tolist(), self.values.tolist()
+        first, second = (*a, s), (*b, t)
+        own = (*a, *b, *self.axis.tolist(), s, t, self.offset, self.time_s, self.focal_px)
+        both = [p * v + q * u for p, q in zip(a, b, strict=True) for u, v in zip(first, second, strict=True)]
+        return np.array(
+            (*own, *(p * u for p in a for u in first), *(q * v for q in b for v in second), *both)
+        )
 
     @cached_property
     def outline(self) -> Array:
