@@ -19,7 +19,7 @@ class Pictures:
     def repeats(self, image: Image, memory: int) -> bool:
         """Whether a picture was there before; a new one is kept, among so many.
 
-        Noise makes any two differ; only darkness has none, and never repeats. The digest, the slowest part, is
+        Noise makes any two differ; only darkness has none, and never repeats. The digest, slowest of all, is
         of few rows and tells what is new; rows that may have been there are compared themselves.
         """
         part = np.ascontiguousarray(image[3::7])
