@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.helpers.sights import PLAIN, START, TIMES, VELOCITY, throw_sights
 
 from dris.perception.camera import laboratory_rig
 from dris.perception.detect import _kasa
@@ -12,7 +13,6 @@ from dris.perception.health import Sizes, seen_radii, sizes_m
 from dris.perception.motion import FALLS_OR_ROLLS, GRAVITY_IN_BASE, NONE, Motion, fit_motion
 from dris.perception.pictures import Pictures
 from dris.perception.plate import Plate, impact_time
-from tests.helpers.sights import PLAIN, START, TIMES, VELOCITY, throw_sights
 
 REFERENCE_S, SIGMA_PX, SIGMA_S = 0.07, 0.3, 0.0005
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -149,7 +149,7 @@ def candidates(
     # The largest few: whatever is smaller is clutter.
     outlines = sorted((o for o in outlines if len(o) >= 8), key=len, reverse=True)[:6]
     found = [d for d in (_fit(outline, size, config) for outline in outlines) if d is not None]
-    return [replace(d, centre_px=(d.centre_px[0] + left, d.centre_px[1] + top)) for d in found]
+    return [Detection((d.centre_px[0] + left, d.centre_px[1] + top), d.radius_px, d.score) for d in found]
 
 
 def ball_coloured(images: list[Image], config: DetectorConfig | None = None, margin_px: int = 3) -> Image:

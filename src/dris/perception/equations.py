@@ -108,9 +108,8 @@ class Equations:
         spread = sights.products[:, :, None, :] * powers[:, None, :, None]  # [n, 3, 5, 12]
         self._parts = spread.reshape(3 * count, 60)
         self._assembly = _assembly(pulls.tobytes(), self.unknowns // 3)
-        self._motion = np.zeros(
-            (count, 3, 2)
-        )  # from p, v, a to a place, and to a way during a stamp's deviation
+        # From p, v and a to a place, and to a way during a stamp's deviation.
+        self._motion = np.zeros((count, 3, 2))
         self._motion[:, 0, 0], self._motion[:, 1, 0], self._motion[:, 2, 0] = 1.0, tau, 0.5 * square
         self._motion[:, 1, 1], self._motion[:, 2, 1] = sigma_s, sigma_s * tau
         self._lines = sights.lines.reshape(3 * count, 3)

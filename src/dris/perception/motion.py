@@ -149,9 +149,10 @@ def fit_motions(
 
 def _determined(sights: Sights, anchor: Anchor | None = None, each: int = 2) -> bool:
     """So many sights of each camera, over at least a millisecond; an anchor stands for one of each."""
-    told = list(zip(sights.camera, sights.time_s.tolist(), strict=True))
-    for camera in (0, 1):
-        times = [time_s for seen_by, time_s in told if seen_by == camera]
+    seen: tuple[list[float], list[float]] = ([], [])
+    for camera, time_s in zip(sights.camera, sights.time_s.tolist(), strict=True):
+        seen[camera].append(time_s)
+    for times in seen:
         if times and anchor is not None:
             times.append(anchor.time_s)
         if len(times) < each or max(times) - min(times) < 1e-3:
