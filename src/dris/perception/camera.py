@@ -76,6 +76,14 @@ class CameraModel:
         depth = np.where(points[..., 2:] > 0, points[..., 2:], np.nan)
         return self.to_pixels(points[..., :2] / depth)
 
+    def pixel_of(self, point_in_base: Array) -> tuple[float, float] | None:
+        """`project` of one point [3] in plain numbers: for every frame; None if it is not in front."""
+        x, y, z = (self.base_to_camera[:3, :3] @ point_in_base + self.base_to_camera[:3, 3]).tolist()
+        if not z > 0:
+            return None
+        bent_x, bent_y = self._bent(x / z, y / z)
+        return bent_x * self.focal_px[0] + self.centre_px[0], bent_y * self.focal_px[1] + self.centre_px[1]
+
     def to_pixels(self, normalised: ArrayLike) -> Array:
         """Pixels [..., 2] of normalised coordinates (x/z, y/z) [..., 2]."""
         return self._distort(np.asarray(normalised, dtype=np.float64)) * self.focal_px + self.centre_px

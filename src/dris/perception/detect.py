@@ -7,7 +7,11 @@ fitted to the largest part of the outline that agrees on one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import cmath
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
@@ -43,13 +47,16 @@ class BallColour:
     def mask(self, image: Image) -> Image:
         """255 where an image's colour lies in the range, else 0."""
         hsv = cv2.cvtColor(image, cv2.COLOR_BGR2HSV)
+        masks = [cv2.inRange(hsv, low, high) for low, high in self._spans]
+        return masks[0] if len(masks) == 1 else cv2.bitwise_or(masks[0], masks[1])  # type: ignore[return-value]
+
+    @cached_property
+    def _spans(self) -> list[tuple[Array, Array]]:
+        """From, to [3] in OpenCV's units; two spans if the hue passes 360."""
         first, last = (hue / 2 for hue in self.hue_degrees)  # OpenCV stores half degrees
         spans = [(first, last)] if first <= last else [(first, 180.0), (0.0, last)]
         darkest, brightest = ((255 * self.saturation[k], 255 * self.value[k]) for k in (0, 1))
-        masks = [
-            cv2.inRange(hsv, np.array([low, *darkest]), np.array([high, *brightest])) for low, high in spans
-        ]
-        return masks[0] if len(masks) == 1 else cv2.bitwise_or(masks[0], masks[1])  # type: ignore[return-value]
+        return [(np.array([low, *darkest]), np.array([high, *brightest])) for low, high in spans]
 
 
 @dataclass(frozen=True)
@@ -141,8 +148,8 @@ def candidates(
     outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE, offset=corner)
     # The largest few: whatever is smaller is clutter.
     outlines = sorted((o for o in outlines if len(o) >= 8), key=len, reverse=True)[:6]
-    found = [d for d in (_fit(o[:, 0].astype(np.float64), size, config) for o in outlines) if d is not None]
-    return [replace(d, centre_px=(d.centre_px[0] + left, d.centre_px[1] + top)) for d in found]
+    found = [d for d in (_fit(outline, size, config) for outline in outlines) if d is not None]
+    return [Detection((d.centre_px[0] + left, d.centre_px[1] + top), d.radius_px, d.score) for d in found]
 
 
 def ball_coloured(images: list[Image], config: DetectorConfig | None = None, margin_px: int = 3) -> Image:
@@ -175,16 +182,20 @@ def opened_mask(
 
     Opening removes single pixels of noise, which would otherwise make hundreds of outlines. It keeps blocks
     of 3 x 3 pixels, of which those beyond the region's edge count as coloured. Every such block holds a pixel
-    of every third row and column: a ninth of the pixels tells where to look, and nothing is missed.
+    of every third row and column, the last ones included: a ninth of the pixels tells where to look, and
+    nothing is missed.
     """
-    wider = cv2.copyMakeBorder(region, 0, 2, 0, 2, cv2.BORDER_REPLICATE)  # blocks beyond the last pixels
-    few = (-(-wider.shape[1] // 3), -(-wider.shape[0] // 3))
-    coarse = colour.mask(cv2.resize(wider, few, interpolation=cv2.INTER_NEAREST))  # type: ignore[arg-type]
-    left, top, width, height = cv2.boundingRect(coarse)
+    across, down = -(-region.shape[1] // 3), -(-region.shape[0] // 3)
+    few = np.empty((down + 1, across + 1, 3), np.uint8)
+    few[:-1, :-1] = cv2.resize(region, (across, down), interpolation=cv2.INTER_NEAREST)
+    few[-1, :-1] = cv2.resize(region[-1:], (across, 1), interpolation=cv2.INTER_NEAREST)[0]
+    few[:-1, -1] = cv2.resize(region[:, -1:], (1, down), interpolation=cv2.INTER_NEAREST)[:, 0]
+    few[-1, -1] = region[-1, -1]
+    left, top, width, height = cv2.boundingRect(colour.mask(few))
     if not width:
         return None
-    rows = _around(top, height, wider.shape[0] / few[1])
-    columns = _around(left, width, wider.shape[1] / few[0])
+    rows = _around(top, height, region.shape[0] / down)
+    columns = _around(left, width, region.shape[1] / across)
     mask = colour.mask(region[rows, columns])
     if ignore is not None:
         mask[ignore[rows, columns] > 0] = 0
@@ -207,12 +218,14 @@ def _around(first: int, count: int, spacing: float) -> slice:
     return slice(max(int(first * spacing) - margin, 0), int((first + count - 1) * spacing) + margin + 1)
 
 
-def _fit(points: Array, size: tuple[int, int], config: DetectorConfig) -> Detection | None:
-    """The ball whose outline these pixels [n, 2] are, in coordinates of the searched region."""
+def _fit(outline: NDArray[Any], size: tuple[int, int], config: DetectorConfig) -> Detection | None:
+    """The ball whose outline these pixels [n, 1, 2] are, in coordinates of the searched region."""
+    points = outline[:, 0].astype(np.float64)
     # Pixels on the region's border are where the image was cut, not where the ball ends.
-    inside = ((points > 0) & (points < np.array(size) - 1)).all(axis=1)
-    whole = bool(inside.all())
-    points = points[inside]
+    left, top, width, height = cv2.boundingRect(outline)
+    whole = left > 0 and top > 0 and left + width < size[0] and top + height < size[1]
+    if not whole:
+        points = points[((points > 0) & (points < np.array(size) - 1)).all(axis=1)]
     if len(points) < 8:
         return None
     fit = _ellipse(points, config) if whole else None
@@ -223,8 +236,8 @@ def _fit(points: Array, size: tuple[int, int], config: DetectorConfig) -> Detect
         return None
     angles = np.arctan2(used[:, 1] - centre[1], used[:, 0] - centre[0])
     bins = max(12, min(36, round(2 * np.pi * radius / 2)))
-    seen = np.unique(np.floor((angles + np.pi) / (2 * np.pi) * bins).clip(0, bins - 1))
-    score = len(seen) / bins
+    seen = ((angles + np.pi) / (2 * np.pi) * bins).astype(np.intp)
+    score = np.count_nonzero(np.bincount(np.minimum(seen, bins - 1))) / bins
     if score < config.score:
         return None
     return Detection((float(centre[0]), float(centre[1])), float(radius), float(score))
@@ -236,17 +249,21 @@ def _ellipse(points: Array, config: DetectorConfig) -> tuple[Array, float, Array
     short, long = sorted(axis / 2 for axis in axes)
     if not short > 1 or long / short > config.elongation:
         return None
-    turn = np.deg2rad(degrees)
-    rotation = np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-    local = (points - (x, y)) @ rotation.T / (np.array(axes) / 2)
-    radial = np.linalg.norm(local, axis=1)
+    # As complex numbers, in the ellipse's frame and over its half axes: the outline is the unit circle.
+    local = (points.view(np.complex128)[:, 0] - complex(x, y)) * cmath.rect(1.0, -math.radians(degrees))
+    local.real *= 2.0 / axes[0]
+    local.imag *= 2.0 / axes[1]
+    radial = np.maximum(np.abs(local), 1e-9)
     error = (radial - 1.0) * short  # close to the distance for ellipses that are nearly round
-    if np.sqrt(np.mean(error**2)) > config.tolerance_px or np.abs(error).max() > 3 * config.tolerance_px:
+    if math.sqrt(error @ error / len(error)) > config.tolerance_px:
+        return None
+    if max(error.max(), -error.min()) > 3 * config.tolerance_px:
         return None
     # Blur keeps the outline symmetric about its centre. A cut does not, and an ellipse, which can follow
-    # the first two harmonics of its shape, leaves the third.
-    angle = np.arctan2(local[:, 1], local[:, 0])
-    if 2 * abs(np.mean(error * np.exp(3j * angle))) > config.asymmetry_px * min(long / short, 1.75):
+    # the first two harmonics of its shape, leaves the third: error x exp(3i angle).
+    unit = local / radial
+    third = abs(error @ (unit * unit * unit)) / len(error)
+    if 2 * third > config.asymmetry_px * min(long / short, 1.75):
         return None
     return np.array([x, y]), short, points
 
@@ -268,12 +285,12 @@ def _largest_arc(points: Array, config: DetectorConfig) -> tuple[Array, float, A
     if not good.any():
         return _kasa(points) + (points,)
     centres, radii = centres[good], radii[good]
-    error = np.abs(np.linalg.norm(points[None] - centres[:, None], axis=2) - radii[:, None])
+    error = np.abs(_lengths(points[None] - centres[:, None]) - radii[:, None])
     votes = (error < config.tolerance_px).sum(axis=1)
     centre, radius = centres[votes.argmax()], radii[votes.argmax()]
     used = points
     for _ in range(3):
-        agree = np.abs(np.linalg.norm(points - centre, axis=1) - radius) < config.tolerance_px
+        agree = np.abs(_lengths(points - centre) - radius) < config.tolerance_px
         if agree.sum() < 6:
             break
         used = points[agree]
@@ -288,14 +305,28 @@ def _through(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     cross = np.where(np.abs(cross) > 1e-6, cross, np.nan)
     uu, vv = (u * u).sum(axis=1), (v * v).sum(axis=1)
     offset = np.stack((v[:, 1] * uu - u[:, 1] * vv, u[:, 0] * vv - v[:, 0] * uu), axis=1) / cross[:, None]
-    return a + offset, np.linalg.norm(offset, axis=1)
+    return a + offset, _lengths(offset)
+
+
+def _lengths(vectors: Array) -> Array:
+    """Of vectors in a plane [..., 2]."""
+    across, down = vectors[..., 0], vectors[..., 1]
+    return np.sqrt(across * across + down * down)
 
 
 def _kasa(points: Array) -> tuple[Array, float]:
-    """Centre and radius by Kasa's linear least squares: x^2 + y^2 = 2 a x + 2 b y + c."""
+    """Centre and radius by Kasa's linear least squares: x^2 + y^2 = 2 a x + 2 b y + c.
+
+    About the points' middle the third column is orthogonal to the others: c is a mean, and (a, b) solves two
+    equations.
+    """
     middle = points.mean(axis=0)
     local = points - middle
-    system = np.column_stack((2 * local, np.ones(len(local))))
-    solution, *_ = np.linalg.lstsq(system, (local**2).sum(axis=1), rcond=None)
-    square = solution[2] + solution[0] ** 2 + solution[1] ** 2
-    return middle + solution[:2], float(np.sqrt(max(square, 0.0)))
+    squares = (local * local).sum(axis=1)
+    ((xx, xy), (_, yy)), (x, y) = (local.T @ local).tolist(), (squares @ local).tolist()
+    area = xx * yy - xy * xy
+    if area > 1e-9 * (xx + yy) ** 2:
+        a, b = 0.5 * (yy * x - xy * y) / area, 0.5 * (xx * y - xy * x) / area
+    else:  # points in a line: the least of all solutions
+        a, b = np.linalg.lstsq(2 * local, squares, rcond=None)[0].tolist()
+    return middle + (a, b), math.sqrt(float(squares.mean()) + a * a + b * b)

@@ -6,6 +6,7 @@ joints say, and ask `Eyes.state` when a policy needs it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,18 +124,21 @@ class Eyes:
     def _choose(self, seen: list[Detection], near: tuple[float, float] | None) -> Detection | None:
         """The most complete one where the ball should be, if there is one there, or of all."""
         half = self._detector.roi_half_px
-        here = [d for d in seen if near is not None and np.abs(np.subtract(d.centre_px, near)).max() <= half]
+        if near is None:
+            return most_complete(seen)
+        (x, y), here = near, []
+        for one in seen:
+            if max(abs(one.centre_px[0] - x), abs(one.centre_px[1] - y)) <= half:
+                here.append(one)
         return most_complete(here or seen)
 
     def _plate_is_due(self, looks: _Looks, now_s: float) -> bool:
         plate, first = self._plate, looks.plates < self.monitor.config.shifts
-        if (
-            plate is None
-            or plate.edge_in_base is None
-            or np.linalg.norm(plate.velocity_in_base) > STILL_SPEED
-        ):
+        if plate is None or plate.edge_in_base is None:
             return False
-        return first or now_s - looks.plate_s >= PLATE_EVERY_S
+        if not first and now_s - looks.plate_s < PLATE_EVERY_S:
+            return False
+        return math.hypot(*plate.velocity_in_base.tolist()) <= STILL_SPEED
 
     def _look_at_plate(self, frame: Frame, now_s: float) -> None:
         looks = self._looks[frame.camera]
@@ -161,5 +165,5 @@ class Eyes:
 
 def _apart(one: Detection, other: Detection) -> bool:
     """Whether two detections are of two things, neither a part of the other."""
-    distance = float(np.linalg.norm(np.subtract(one.centre_px, other.centre_px)))
+    distance = math.dist(one.centre_px, other.centre_px)
     return distance > APART * (one.radius_px + other.radius_px)

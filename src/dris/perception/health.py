@@ -43,24 +43,57 @@ class Health:
 def sizes_m(sights: Sequence[Bearing], motion: Motion) -> Array:
     """The ball's radius by each sight [n]: outline times depth, the ball being where a motion has it then.
 
-    For all sights at once, because a track asks several times a frame.
+    For all sights at once, because a track asks twice a frame.
     """
-    times_s = np.array([sight.time_s for sight in sights])
-    axes = np.array([sight.axis for sight in sights]).reshape(-1, 3)
-    offsets = np.array([sight.offset for sight in sights])
-    outlines = np.array([sight.size for sight in sights])
-    balls_in_base = motion.at(times_s[:, None])[0]
-    sizes: Array = outlines * ((axes * balls_in_base).sum(axis=1) - offsets)
+    if not sights:
+        return np.zeros(0)
+    outlines = np.concatenate([sight.outline for sight in sights]).reshape(-1, 5)
+    tau = outlines[:, 4] - motion.reference_s
+    # axis . (p + v tau + a tau^2 / 2) - offset, times size
+    along = (
+        outlines[:, :3]
+        @ np.array((motion.ball_in_base, motion.velocity_in_base, 0.5 * motion.acceleration_in_base)).T
+    )
+    sizes: Array = along[:, 0] + tau * (along[:, 1] + tau * along[:, 2]) - outlines[:, 3]
     return sizes
 
 
 def seen_radii(sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
     """The ball's radius as each camera sees it, over the sights that a motion was fitted to."""
+    return _medians(sights, sizes_m(sights, motion).tolist(), motion)
+
+
+def _medians(sights: Sequence[Bearing], sizes: Sequence[float], motion: Motion) -> tuple[float, float]:
     start_s = motion.reference_s - motion.span_s - 1e-9
-    fitted = [sight for sight in sights if sight.time_s >= start_s]
-    sizes = sizes_m(fitted, motion).tolist()
-    first, second = (
-        [size for size, sight in zip(sizes, fitted, strict=True) if sight.camera == camera]
-        for camera in (0, 1)
-    )
-    return median(first) if first else math.nan, median(second) if second else math.nan
+    seen: tuple[list[float], list[float]] = ([], [])
+    for size, sight in zip(sizes, sights, strict=True):
+        if sight.time_s >= start_s:
+            seen[sight.camera].append(size)
+    first, second = (median(one) if one else math.nan for one in seen)
+    return first, second
+
+
+class Sizes:
+    """The ball's radius by the sights of a motion, kept while they stay: a frame asks several times."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Motion, int, float] | None = None
+        self._sizes: list[float] = []
+        self._radius_m: float | None = None
+
+    def _look(self, sights: Sequence[Bearing], motion: Motion) -> list[float]:
+        of = motion, len(sights), sights[-1].time_s if sights else 0.0
+        if self._of is None or self._of[0] is not motion or self._of[1:] != of[1:]:
+            self._of, self._sizes, self._radius_m = of, sizes_m(sights, motion).tolist(), None
+        return self._sizes
+
+    def radius_m(self, sights: Sequence[Bearing], motion: Motion) -> float:
+        """Median over all sights; 0 without any."""
+        sizes = self._look(sights, motion)
+        if self._radius_m is None:
+            self._radius_m = median(sizes) if sizes else 0.0
+        return self._radius_m
+
+    def seen(self, sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
+        """`seen_radii`."""
+        return _medians(sights, self._look(sights, motion), motion)

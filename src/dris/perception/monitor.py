@@ -15,7 +15,6 @@ There is no clock here: `now_s` is the caller's, of the clock that stamps the fr
 from __future__ import annotations
 
 import math
-import zlib
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from statistics import median
@@ -25,6 +24,7 @@ import numpy as np
 
 from dris.core.validation import check_positive
 from dris.perception.detect import Image
+from dris.perception.pictures import Pictures
 from dris.perception.track import BallState
 
 Level = Literal["fine", "hold", "stop"]
@@ -147,7 +147,7 @@ class _Camera:
     """What was wrong with the stamps of the last frames, or "none"."""
     travel_s: deque[float] = field(default_factory=deque)
     """From stamp to coming, of frames that were neither early nor late."""
-    digests: deque[int] = field(default_factory=deque)
+    pictures: Pictures = field(default_factory=Pictures)
     repeats: int = 0
     shifts: deque[float] = field(default_factory=deque)
 
@@ -181,7 +181,9 @@ class Monitor:
         cause = self._stamp(one, now_s, stamp_s)
         _remember(one.stamps, cause, self.config.recent)
         self.noticed[cause] += cause != "none"
-        repeated = self._repeats(one, image)
+        repeated = one.pictures.repeats(image, self.config.memory)
+        one.repeats = one.repeats + 1 if repeated else 0
+        self.noticed["frozen camera"] += repeated
         if cause not in ("none", "late frame") or now_s - stamp_s > self.config.late_s or repeated:
             return False
         one.stamp_s, one.came_s = max(stamp_s, one.stamp_s), now_s
@@ -201,19 +203,6 @@ class Monitor:
             return "stamps out of order"
         _remember(one.travel_s, travel_s, 2 * config.recent)
         return "none"
-
-    def _repeats(self, one: _Camera, image: Image) -> bool:
-        """Whether a picture was there before. Noise makes any two differ; only darkness has none."""
-        part = np.ascontiguousarray(image[3::7])
-        if not part.any():
-            return False
-        digest = zlib.crc32(part.data)
-        repeated = digest in one.digests
-        one.repeats = one.repeats + 1 if repeated else 0
-        self.noticed["frozen camera"] += repeated
-        if not repeated:
-            _remember(one.digests, digest, self.config.memory)
-        return repeated
 
     def looked(self, now_s: float, others: int) -> None:
         """Take in how many things besides the ball a look found that may be balls."""
@@ -298,9 +287,10 @@ class Monitor:
             return "surprise", f"the last {health.surprise} sights are elsewhere"
         if health.foreseen_s > config.foreseen_s:
             return "unseen bounce", f"it met the plate {health.foreseen_s:.3f} s ago, and nobody saw it leave"
-        spread_m = math.sqrt(max(float(np.linalg.eigvalsh(state.covariance[:3, :3])[-1]), 0.0))
-        if not spread_m <= config.spread_m:
-            return "uncertain", f"its place is known within {1e3 * spread_m:.0f} mm"
+        if not state.covariance[:3, :3].trace() <= config.spread_m**2:  # else no direction has more
+            spread_m = math.sqrt(max(float(np.linalg.eigvalsh(state.covariance[:3, :3])[-1]), 0.0))
+            if not spread_m <= config.spread_m:
+                return "uncertain", f"its place is known within {1e3 * spread_m:.0f} mm"
         if not health.lying:
             if state.phase == "plate" and health.lying is False:
                 return "pushed", "the ball does not fall, and does not lie on the plate"

@@ -10,19 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+import cv2
 import numpy as np
 
 from dris.perception.arrival import Arrival, sinks_in
 from dris.perception.camera import Array
+from dris.perception.equations import Anchor, Equations, Sights, pixel_weight
 from dris.perception.track_config import TrackerConfig
 from dris.perception.triangulate import Bearing
 
 GRAVITY_IN_BASE = np.array([0.0, 0.0, -9.81])
 """[m/s2]; the base frame's z is up."""
 NONE = np.zeros(3)
-_ACROSS = np.eye(2)
+_EQUAL = np.array((1.0, 1.0, 0.0))
+"""Of a sight's two equations, which have nothing to do with each other."""
 FALLS_OR_ROLLS = np.stack((GRAVITY_IN_BASE, NONE))
 """What a ball that nobody pushes does."""
 
@@ -57,40 +59,10 @@ class Motion:
 
     def covariance_at(self, time_s: float) -> Array:
         """Covariance of (position, velocity) [6, 6] at a time."""
-        carry = np.eye(6)
-        carry[:3, 3:] = (time_s - self.reference_s) * np.eye(3)
-        return carry @ self.covariance @ carry.T
-
-
-@dataclass(frozen=True, eq=False)
-class Anchor:
-    """A place that the ball is known to have been at, for instance where it left the plate."""
-
-    time_s: float
-    ball_in_base: Array
-    sigma_m: float
-
-
-class Sights(NamedTuple):
-    """Some sights as arrays, for several fits to the same."""
-
-    camera: list[int]
-    time_s: Array
-    rows: Array
-    """[n, 2, 3]"""
-    values: Array
-    """[n, 2]"""
-    axis: Array
-    """[n, 3]"""
-    offset: Array
-    focal_px: Array
-
-    @classmethod
-    def of(cls, sights: Sequence[Bearing]) -> Sights:
-        """Those of a sequence."""
-        names = ("time_s", "rows", "values", "axis", "offset", "focal_px")
-        arrays = (np.array([getattr(sight, name) for sight in sights], np.float64) for name in names)
-        return cls([sight.camera for sight in sights], *arrays)
+        tau, carried = time_s - self.reference_s, self.covariance.copy()
+        carried[:3] += tau * carried[3:]  # p + v tau: of the rows, then of the columns
+        carried[:, :3] += tau * carried[:, 3:]
+        return carried
 
 
 def fit_motion(
@@ -132,128 +104,55 @@ def fit_motions(
     sights = sights if isinstance(sights, Sights) else Sights.of(sights)
     if not _determined(sights, anchor, 3 if free else 2):
         return nothing
-    times, rows, focal = sights.time_s, sights.rows, sights.focal_px
-    reference = float(times.max()) if reference_s is None else reference_s
-    tau = times - reference
-    # rows (p + v tau) = values - rows a tau^2 / 2; an unknown a is three unknowns more
-    powers = _powers(tau, 3 if free else 2)
-    fallen = (0.5 * tau**2)[:, None] * pulls[:, None]  # [k, n, 3]
-    target = sights.values - (rows @ fallen[..., None])[..., 0]
-    known = _known(anchor, reference, pulls, powers.shape[1])
+    times_s = sights.time_s.tolist()
+    newest_s, oldest_s = max(times_s), min(times_s)
+    reference = newest_s if reference_s is None else reference_s
+    equations = Equations(sights, sights.time_s - reference, pulls, free, sigma_s)
+    if anchor is not None:
+        equations.know(anchor, reference)
     # First with equal depths and exact stamps, then with depths and speeds found: equation errors become
-    # pixel errors, each over its deviation.
-    weight = ((focal / sigma_px) ** 2)[:, None, None] * _ACROSS
-    try:
-        for _ in range(2):
-            normal, right = _normal(rows, target, weight, powers, known)
-            solution: Array = np.linalg.solve(normal, right[..., None])[..., 0].astype(
-                np.float64, copy=False
-            )  # [k, 6 or 9]
-            points = powers @ solution.reshape(len(pulls), -1, 3) + fallen
-            depth = np.einsum("knj,nj->kn", points, sights.axis) - sights.offset
-            if not (depth > 0).all():
-                if len(pulls) == 1:
-                    return nothing
-                arguments = sigma_px, reference_s, anchor, sigma_s
-                return [fit_motions(sights, pull[None], *arguments)[0] for pull in pulls]
-            per_px = focal / depth
-            pull = solution[:, None, 6:] if free else pulls[:, None]
-            way = (rows @ (solution[:, None, 3:6] + tau[:, None] * pull)[..., None])[..., 0]
-            weight = _weight(per_px / sigma_px, way * per_px[..., None], sigma_s / sigma_px)
-        normal, _ = _normal(rows, target, weight, powers, known)
-        covariance: Array = np.linalg.inv(normal).astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        return nothing
-    error = (rows @ points[..., None])[..., 0] - sights.values
-    squares = ((error[..., None, :] @ weight)[..., 0, :] * error).sum(axis=(1, 2)) + known.squares(solution)
-    count, span_s = 2 * len(tau) + known.equations, float(times.max() - times.min())
-    return [
-        Motion(
-            reference_s=reference,
-            ball_in_base=solution[k, :3],
-            velocity_in_base=solution[k, 3:6],
-            acceleration_in_base=solution[k, 6:] if free else pulls[k],
-            covariance=covariance[k, :6, :6],
-            chi_square=float(squares[k]),
-            rms_px=sigma_px * math.sqrt(squares[k] / count),
-            span_s=span_s,
+    # pixel errors, each over its deviation. Solved by OpenCV: so small, they take NumPy five times as long.
+    normal, right = equations.normal(((sights.focal_px / sigma_px) ** 2)[None, :, None] * _EQUAL)
+    for _ in range(2):
+        solved = [cv2.solve(one, told) for one, told in zip(normal, right, strict=True)]
+        if not all(regular for regular, _ in solved):
+            return nothing
+        solutions = [np.asarray(solution, np.float64) for _, solution in solved]
+        errors, depth, way = equations.residuals(solutions)
+        if not depth.min() > 0:
+            if len(pulls) == 1:
+                return nothing
+            arguments = sigma_px, reference_s, anchor, sigma_s
+            return [fit_motions(sights, pull[None], *arguments)[0] for pull in pulls]
+        weight = pixel_weight(depth, way, sights.focal_px, sigma_px)
+        normal, right = equations.normal(weight)
+    squares, count = equations.squares(weight, errors, solutions), 2 * len(times_s) + 3 * (anchor is not None)
+    found: list[Motion | None] = []
+    for k, solution in enumerate(solutions):
+        regular, covariance = cv2.invert(normal[k])
+        if not regular:
+            return nothing
+        found.append(
+            Motion(
+                reference_s=reference,
+                ball_in_base=solution[:3, 0],
+                velocity_in_base=solution[3:6, 0],
+                acceleration_in_base=solution[6:, 0] if free else pulls[k],
+                covariance=np.asarray(covariance[:6, :6], np.float64),
+                chi_square=squares[k],
+                rms_px=sigma_px * math.sqrt(max(squares[k], 0.0) / count),
+                span_s=newest_s - oldest_s,
+            )
         )
-        for k in range(len(pulls))
-    ]
-
-
-class _Known(NamedTuple):
-    """An anchor as three equations for p, v (and a) over its deviation: p + v tau = anchor - a tau^2 / 2."""
-
-    rows: Array
-    """[3, 6 or 9]"""
-    values: Array
-    """[k, 3]"""
-    equations: int = 3
-
-    def squares(self, solution: Array) -> Array:
-        """Of the errors that solutions [k, 6 or 9] make, summed [k]."""
-        return ((solution @ self.rows.T - self.values) ** 2).sum(axis=1)
-
-
-def _known(anchor: Anchor | None, reference_s: float, accelerations_in_base: Array, unknowns: int) -> _Known:
-    if anchor is None:
-        return _Known(np.zeros((0, 3 * unknowns)), np.zeros((len(accelerations_in_base), 0)), 0)
-    tau = anchor.time_s - reference_s
-    rows: Array = (
-        np.kron(_powers(np.array([tau]), unknowns), np.eye(3)).astype(np.float64, copy=False) / anchor.sigma_m
-    )
-    return _Known(rows, (anchor.ball_in_base - 0.5 * accelerations_in_base * tau**2) / anchor.sigma_m)
-
-
-def _powers(tau: Array, unknowns: int) -> Array:
-    """What p, v (and a) are multiplied by at some times [n, 2 or 3]."""
-    powers = np.empty((len(tau), unknowns))
-    powers[:, 0], powers[:, 1] = 1.0, tau
-    if unknowns > 2:
-        powers[:, 2] = 0.5 * tau * tau
-    return powers
-
-
-def _weight(per_m: Array, way_px: Array, ratio_s: float) -> Array:
-    """Inverse covariance of the equations of sights [k, n, 2, 2].
-
-    In pixels a sight's covariance is sigma_px^2 I + sigma_s^2 u u', u being the ball's way in the image. By
-    Sherman and Morrison its inverse is (I - r^2 u u' / (1 + r^2 u'u)) / sigma_px^2, r being the ratio of the
-    deviations.
-
-    Args:
-        per_m: Deviations of a detection per unit of an equation's error [k, n].
-        way_px: u [k, n, 2] [px/s].
-        ratio_s: r [s/px].
-    """
-    late = ratio_s * way_px
-    less = late / (1.0 + (late * late).sum(axis=2, keepdims=True))
-    return (per_m**2)[..., None, None] * (_ACROSS - less[..., :, None] * late[..., None, :])
-
-
-def _normal(rows: Array, target: Array, weight: Array, powers: Array, known: _Known) -> tuple[Array, Array]:
-    """Normal equations [1 or k, m, m], [k, m] of sights weighed [n or k, n, 2, 2], and of what is known.
-
-    A sight's unknowns are its point's, times its powers: information [3, 3] and pull [3] of every point are
-    gathered by these.
-    """
-    count, unknowns = len(target), powers.shape[1]
-    weighed = rows.transpose(0, 2, 1) @ weight  # [n or k, n, 3, 2]
-    pull = powers.T @ (weighed @ target[..., None])[..., 0]  # [k, 2 or 3, 3]
-    products = (powers[:, :, None] * powers[:, None, :]).reshape(len(powers), -1)
-    blocks = products.T @ (weighed @ rows).reshape(*weighed.shape[:-2], 9)
-    normal = blocks.reshape(-1, unknowns, unknowns, 3, 3).transpose(0, 1, 3, 2, 4)
-    normal = normal.reshape(-1, 3 * unknowns, 3 * unknowns) + known.rows.T @ known.rows
-    right = pull.reshape(count, -1) + known.values @ known.rows
-    return normal, right
+    return found
 
 
 def _determined(sights: Sights, anchor: Anchor | None = None, each: int = 2) -> bool:
     """So many sights of each camera, over at least a millisecond; an anchor stands for one of each."""
-    told = list(zip(sights.camera, sights.time_s.tolist(), strict=True))
-    for camera in (0, 1):
-        times = [time_s for seen_by, time_s in told if seen_by == camera]
+    seen: tuple[list[float], list[float]] = ([], [])
+    for camera, time_s in zip(sights.camera, sights.time_s.tolist(), strict=True):
+        seen[camera].append(time_s)
+    for times in seen:
         if times and anchor is not None:
             times.append(anchor.time_s)
         if len(times) < each or max(times) - min(times) < 1e-3:

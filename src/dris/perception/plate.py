@@ -38,35 +38,42 @@ class Plate:
         if not abs(length - 1) < 1e-3:
             raise ValueError(f"normal_in_base must have length 1, got {length:.4g}")
 
+    def beside(self, ball_in_base: Array, time_s: float) -> tuple[float, float]:
+        """How far a point is above the plate's plane, negative below, and along it from the centre [m]."""
+        offset = ball_in_base - self.centre_in_base - self.velocity_in_base * (time_s - self.time_s)
+        (x, y, z), (a, b, c) = offset.tolist(), self.normal_in_base.tolist()
+        height = a * x + b * y + c * z
+        return height, math.hypot(x - height * a, y - height * b, z - height * c)
+
     def gap(self, ball_in_base: Array, time_s: float, radius_m: float) -> float:
         """Distance of a ball's surface from the plate's plane; negative below."""
-        centre = self.centre_in_base + self.velocity_in_base * (time_s - self.time_s)
-        return float(self.normal_in_base @ (ball_in_base - centre)) - radius_m
+        return self.beside(ball_in_base, time_s)[0] - radius_m
 
     def under(self, ball_in_base: Array, time_s: float) -> bool:
         """Whether the plate is below a ball, not beside it."""
-        offset = ball_in_base - self.centre_in_base - self.velocity_in_base * (time_s - self.time_s)
-        across = offset - (self.normal_in_base @ offset) * self.normal_in_base
-        return float(np.linalg.norm(across)) <= self.half_length_m
+        return self.beside(ball_in_base, time_s)[1] <= self.half_length_m
 
 
 def impact_time(motion: Motion, plate: Plate, radius_m: float, start_s: float, end_s: float) -> float | None:
     """When a motion brings the ball down on the plate, or None if not in the interval."""
-    ball, velocity = motion.at(start_s)
-    gap = plate.gap(ball, start_s, radius_m)
-    speed = float(plate.normal_in_base @ (velocity - plate.velocity_in_base))
-    pull = float(plate.normal_in_base @ motion.acceleration_in_base)
+    # Along the normal, in plain numbers because it is asked twice a frame: place, speed and pull.
+    ball, velocity, acceleration = motion.ball_in_base, motion.velocity_in_base, motion.acceleration_in_base
+    over, rising, pull = (np.array((ball, velocity, acceleration)) @ plate.normal_in_base).tolist()
+    tau, carried = start_s - motion.reference_s, float(plate.normal_in_base @ plate.velocity_in_base)
+    speed = rising + pull * tau - carried
+    gap = over + (rising + 0.5 * pull * tau) * tau - carried * (start_s - plate.time_s) - radius_m
+    gap -= float(plate.normal_in_base @ plate.centre_in_base)
     if gap <= 0:
-        time_s = start_s if speed < 0 else np.inf
+        time_s = start_s if speed < 0 else math.inf
     elif pull == 0:
-        time_s = start_s - gap / speed if speed < 0 else np.inf
+        time_s = start_s - gap / speed if speed < 0 else math.inf
     else:
         # gap + speed tau + pull tau^2 / 2 = 0, the first root on the way down
         root = speed * speed - 2 * pull * gap
-        time_s = start_s + (-speed - np.sqrt(root)) / pull if root >= 0 else np.inf
+        time_s = start_s + (-speed - math.sqrt(root)) / pull if root >= 0 else math.inf
     if not start_s <= time_s <= end_s or not plate.under(motion.at(time_s)[0], time_s):
         return None
-    return float(time_s)
+    return time_s
 
 
 def across_impact(
@@ -97,8 +104,8 @@ RISING = 0.5
 
 def may_lie(motion: Motion, plate: Plate, radius_m: float) -> bool:
     """Whether a motion ends where a ball that lies on the plate would be."""
-    ball, at_s = motion.ball_in_base, motion.reference_s
-    return plate.under(ball, at_s) and abs(plate.gap(ball, at_s, radius_m)) < LYING_M
+    height, along = plate.beside(motion.ball_in_base, motion.reference_s)
+    return along <= plate.half_length_m and abs(height - radius_m) < LYING_M
 
 
 def is_above(motion: Motion, plate: Plate, radius_m: float) -> bool:
@@ -106,9 +113,9 @@ def is_above(motion: Motion, plate: Plate, radius_m: float) -> bool:
 
     An impact lasts some milliseconds, and a window that holds a sight from before its end looks straight.
     """
-    ball, at_s = motion.ball_in_base, motion.reference_s
+    height, along = plate.beside(motion.ball_in_base, motion.reference_s)
     rising = float(plate.normal_in_base @ (motion.velocity_in_base - plate.velocity_in_base))
-    return plate.under(ball, at_s) and (rising > RISING or plate.gap(ball, at_s, radius_m) > LYING_M)
+    return along <= plate.half_length_m and (rising > RISING or height - radius_m > LYING_M)
 
 
 RADII_M = (0.01, 0.06)

@@ -16,6 +16,8 @@ from dris.perception.plate import Plate
 
 REACH_PX = 32
 """How far around its place the plate is looked for. 2 degrees are 18 px at f = 520 px."""
+STEP_PX = 2
+"""In steps of so much."""
 STEEPEST = 60.0
 """Changes of brightness count no further [of 255 per pixel]: a bright edge elsewhere is not four edges."""
 DISTINCT = 1.25
@@ -56,7 +58,7 @@ def plate_shift(image: Image, camera: CameraModel, plate: Plate, time_s: float) 
     slope = np.stack(
         [cv2.Sobel(grey, cv2.CV_32F, *order, ksize=3, scale=1 / 8) for order in ((1, 0), (0, 1))]
     )
-    shifts = np.arange(-REACH_PX, REACH_PX + 1, 2)
+    shifts = np.arange(-REACH_PX, REACH_PX + 1, STEP_PX)
     score = np.zeros((len(shifts), len(shifts)))  # rows: down, columns: to the right
     for start, end in zip(pixels, np.roll(pixels, -1, axis=0), strict=True):
         length = float(np.linalg.norm(end - start))
@@ -65,8 +67,12 @@ def plate_shift(image: Image, camera: CameraModel, plate: Plate, time_s: float) 
         (dx, dy), count = (end - start) / length, max(int(length), 4)
         steep = np.minimum(np.abs(slope[1] * dx - slope[0] * dy), STEEPEST)
         places = start + (np.arange(count)[:, None] + 0.5) / count * (end - start) - (left, top)
-        x, y = np.rint(places).astype(int).T
-        score += steep[(y[:, None] + shifts)[:, :, None], (x[:, None] + shifts)[:, None, :]].mean(axis=0) / 4
+        along = np.zeros(score.shape)
+        for x, y in np.rint(places).astype(int).tolist():  # one gather of them all takes a third longer
+            along += steep[
+                y - REACH_PX : y + REACH_PX + 1 : STEP_PX, x - REACH_PX : x + REACH_PX + 1 : STEP_PX
+            ]
+        score += along / count / 4
     row, column = np.unravel_index(score.argmax(), score.shape)
     elsewhere = np.hypot(shifts[:, None] - shifts[row], shifts[None] - shifts[column]) > 8
     if score.max() < max(FAINTEST, DISTINCT * score[elsewhere].max()):

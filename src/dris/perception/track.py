@@ -10,14 +10,13 @@ import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
 
 import numpy as np
 
 from dris.perception.arrival import Arrival
 from dris.perception.camera import Array, Rig
 from dris.perception.detect import Detection
-from dris.perception.health import Health, seen_radii, sizes_m
+from dris.perception.health import Health, Sizes
 from dris.perception.motion import (
     FALLS_OR_ROLLS,
     Anchor,
@@ -76,7 +75,7 @@ class BallTracker:
         self._motion: Motion | None = None
         self._anchor: Anchor | None = None
         self._plate: Plate | None = None
-        self._sized: tuple[Motion, tuple[int, float], tuple[float, tuple[float, float]]] | None = None
+        self._sizes = Sizes()
 
     def expect_plate(self, plate: Plate | None) -> None:
         """Say where the plate is: bounces are then known a frame sooner, and states foresee them."""
@@ -90,20 +89,7 @@ class BallTracker:
     @property
     def radius_m(self) -> float:
         """The ball's radius, from the size of its outline: median over the sights of this motion."""
-        if self._motion is None or not self._sights:
-            return 0.0
-        return self._sizes(self._motion)[0]
-
-    def _sizes(self, motion: Motion) -> tuple[float, tuple[float, float]]:
-        """The ball's radius by all sights of a motion, and as each camera sees it.
-
-        Kept until motion or sights change: a frame asks for them half a dozen times.
-        """
-        sights = (len(self._sights), self._sights[-1].time_s) if self._sights else (0, 0.0)
-        if self._sized is None or self._sized[0] is not motion or self._sized[1] != sights:
-            radius = median(sizes_m(self._sights, motion).tolist()) if self._sights else 0.0
-            self._sized = motion, sights, (radius, seen_radii(self._sights, motion))
-        return self._sized[2]
+        return 0.0 if self._motion is None else self._sizes.radius_m(self._sights, self._motion)
 
     def observe(self, time_s: float, camera: int, detection: Detection | None) -> Bearing | None:
         """Take in what a camera saw, or did not see, at a time; the ray of it, if it saw something.
@@ -116,7 +102,7 @@ class BallTracker:
         Raises:
             ValueError: The time is not finite or the camera does not exist.
         """
-        if not np.isfinite(time_s) or camera not in (0, 1):
+        if not math.isfinite(time_s) or camera not in (0, 1):
             raise ValueError(f"need a finite time and camera 0 or 1, got {time_s} and {camera}")
         # With one camera blind sights still come in, but the motion rests on older ones.
         youngest = (
@@ -124,7 +110,7 @@ class BallTracker:
         )
         if youngest is not None and self._is_lost(time_s - youngest):
             self.reset()
-        if detection is None or not np.isfinite((*detection.centre_px, detection.radius_px)).all():
+        if detection is None or not all(map(math.isfinite, (*detection.centre_px, detection.radius_px))):
             return None
         sight = sight_of(time_s, camera, self.rig[camera], detection)
         if self._motion is None:
@@ -157,6 +143,10 @@ class BallTracker:
         while sights[0].time_s < oldest:
             del sights[0]
 
+    def _first_since(self, time_s: float) -> int:
+        """Index of the first sight of the present motion that is not older."""
+        return bisect.bisect_left(self._sights, time_s - 1e-9, key=lambda sight: sight.time_s)
+
     def _agrees(self, sight: Bearing) -> bool:
         """Whether a sight lies where the motion so far predicts it."""
         motion, config = self._motion, self.config
@@ -165,12 +155,15 @@ class BallTracker:
         depth = sight.depth(ball)
         if not depth > 0:
             return False
+        error = np.abs(sight.error_px(ball))
+        if error.max() < config.gate_px:  # as most are: however certain the prediction is
+            return True
         to_px = sight.focal_px * sight.rows / depth
         spread = to_px @ motion.covariance_at(sight.time_s)[:3, :3] @ to_px.T
         late = to_px @ velocity * config.sigma_s
         sigma = np.sqrt(np.diag(spread) + config.sigma_px**2 + late**2)
         gate = np.maximum(config.gate_px, config.gate_sigmas * sigma)
-        return bool((np.abs(sight.error_px(ball)) < gate).all())
+        return bool((error < gate).all())
 
     def _recent(self, sights: Sequence[Bearing], each: int) -> list[Bearing]:
         """The youngest sights of each camera, so many of each; fewer if there are not as many."""
@@ -222,8 +215,7 @@ class BallTracker:
         return Anchor(time_s, self._motion.at(time_s)[0], self.config.anchor_m)
 
     def _update(self) -> None:
-        newest = self._sights[-1].time_s
-        window = [s for s in self._sights if s.time_s >= newest - self.config.window_s - 1e-9]
+        window = self._sights[self._first_since(self._sights[-1].time_s - self.config.window_s) :]
         found = self._explain(window, self.phase)
         if found is None:  # one camera has been blind for a while: go on with what is known
             return
@@ -264,7 +256,7 @@ class BallTracker:
         camera is blind, a ball that can be lying on the plate is taken to do so.
         """
         motion = self._motion
-        if not np.isfinite(time_s):
+        if not math.isfinite(time_s):
             return None
         if motion is None or time_s - motion.reference_s > self.config.valid_s:
             found = self._lying(time_s)
@@ -281,7 +273,7 @@ class BallTracker:
             covariance=motion.covariance_at(time_s),
             age_s=age,
             phase=self.phase,
-            sights=sum(s.time_s >= motion.reference_s - motion.span_s - 1e-9 for s in self._sights),
+            sights=len(self._sights) - self._first_since(motion.reference_s - motion.span_s),
             valid=abs(age) <= self.config.valid_s,
             health=self._health(motion, max(time_s - impact_s, 0.0)),
         )
@@ -303,7 +295,7 @@ class BallTracker:
         return Health(
             rms_px=motion.rms_px,
             doubt=motion.doubt,
-            radii_m=self._sizes(motion)[1],
+            radii_m=self._sizes.seen(self._sights, motion),
             surprise=sum(s.time_s > motion.reference_s for s in self._suspects),
             span_s=motion.span_s,
             foreseen_s=foreseen_s,
@@ -337,8 +329,8 @@ class BallTracker:
             ball = state.ball_in_base
         else:
             return None
-        x, y = self.rig[camera].project(ball)
-        return (float(x), float(y)) if np.isfinite((x, y)).all() else None
+        pixel = self.rig[camera].pixel_of(ball)
+        return pixel if pixel is not None and all(map(math.isfinite, pixel)) else None
 
     def arrival(self, height_m: float) -> Arrival | None:
         """When and where the ball's centre sinks to a height, or None if it is not seen to fly.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -34,6 +35,29 @@ class Bearing:
     size: float = 0.0
     """Radius of the ball's outline in units of (x, y): times depth, the ball's radius."""
 
+    @cached_property
+    def numbers(self) -> Array:
+        """For whoever gathers sights, every frame: what is needed of this one in a row [50].
+
+        Rows a, b and the axis; values s, t and the offset; time and focal length. Then what a and b tell of a
+        point by a weight's three numbers, a a', b b' and a b' + b a', each row by row of 4: in the last
+        column the row's own value, s or t, is in place of the second row.
+        """
+        (a, b), (s, t) = self.rows.tolist(), self.values.tolist()
+        first, second = (*a, s), (*b, t)
+        own = (*a, *b, *self.axis.tolist(), s, t, self.offset, self.time_s, self.focal_px)
+        both = [p * v + q * u for p, q in zip(a, b, strict=True) for u, v in zip(first, second, strict=True)]
+        return np.array(
+            (*own, *(p * u for p in a for u in first), *(q * v for q in b for v in second), *both)
+        )
+
+    @cached_property
+    def outline(self) -> Array:
+        """Axis and offset times size, and time [5]: the ball's radius is linear in its place."""
+        x, y, z = self.axis.tolist()
+        size = self.size
+        return np.array((size * x, size * y, size * z, size * self.offset, self.time_s))
+
     def depth(self, point_in_base: Array) -> float:
         """Distance of a point from the camera along its viewing direction."""
         return float(self.axis @ point_in_base) - self.offset
@@ -63,9 +87,9 @@ def sight_through(
     time_s: float, index: int, camera: CameraModel, normalised: tuple[float, float], size: float = 0.0
 ) -> Bearing:
     """The ray through undistorted normalised coordinates."""
-    right, down, ahead = camera.base_to_camera[:3, :3]
+    axes, ahead = camera.base_to_camera[:2, :3], camera.base_to_camera[2, :3]
+    rows = axes - np.array(normalised)[:, None] * ahead
     centre = camera.position_in_base
-    rows = np.stack((right - normalised[0] * ahead, down - normalised[1] * ahead))
     return Bearing(
         time_s, index, rows, rows @ centre, ahead, float(ahead @ centre), camera.mean_focal_px, size
     )
