@@ -265,7 +265,8 @@ def belief_study(quick: bool = False) -> Study:
         Job(method, preset, seed)
         for seed in range(3)
         for preset, methods in (
-            ("fr3", ("belief-robot",)), ("released", (*plain, *looped)), ("paper", literal), ("exact", literal)
+            ("fr3", ("belief-robot",)), ("released", (*plain, *looped)),
+            ("paper", literal), ("exact", literal),
         )
         for method in methods
     )  # fmt: skip
