@@ -113,18 +113,36 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
     check_observation(observed, deviation, *sets, size)
     # In units of the observation's deviation: R is the identity, and the matrix below is well conditioned.
     scale = xp.astype(deviation, xp.float64)
-    h, y = predicted / scale[..., None, :], observed / scale
-    both = xp.concat((h, xp.astype(values, xp.float64)), axis=-1)  # [..., N, S + D]
+    updated, surprise, variances = pulled(values, predicted / scale[..., None, :], observed / scale)
+    volume = xp.sum(xp.log(variances), axis=-1) + 2 * xp.sum(xp.log(scale), axis=-1)
+    likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))
+    return Update(updated, surprise, likelihood)
+
+
+def pulled(values: Any, h: Any, y: Any) -> tuple[Any, Any, Any]:
+    """The update itself, of numbers that are known to be sound: what a robot calls many times a second.
+
+    Args:
+        values: [..., N, D] as `ensemble_update` takes them.
+        h: [..., N, S] what each instance would be seen as, in deviations of the observation; float64.
+        y: [..., S] what was seen, in them.
+
+    Returns:
+        The instances after it [..., N, D], the surprise [...], and how much an observation was expected to
+        vary [..., S] along axes of its own.
+    """
+    xp = namespace_of(values)
+    count, size = h.shape[-2:]
+    both = xp.concat((h, xp.astype(values, xp.float64, copy=False)), axis=-1)  # [..., N, S + D]
     mean = xp.sum(both, axis=-2, keepdims=True) / count
-    h_off = h - mean[..., :size]
-    covariance = xp.matrix_transpose(h_off) @ (both - mean) / (count - 1)  # P_hh and P_hx [..., S, S + D]
+    off = both - mean
+    h_off, to_mean = off[..., :size], y[..., None, :] - mean[..., :size]
+    covariance = xp.matrix_transpose(h_off) @ off / (count - 1)  # P_hh and P_hx [..., S, S + D]
     variances, axes = xp.linalg.eigh(covariance[..., :size] + xp.eye(size, dtype=xp.float64))
-    along = (y[..., None, :] - mean[..., :size]) @ axes  # [..., 1, S]
+    along = to_mean @ axes  # [..., 1, S]
     cross = xp.matrix_transpose(axes) @ covariance[..., size:]  # P_hx on these axes
     variance = variances[..., None, :]
     pull = along / variance - h_off @ axes / (variance + xp.sqrt(variance))
     updated = both[..., size:] + pull @ cross
     surprise = xp.sum(along[..., 0, :] ** 2 / variances, axis=-1)
-    volume = xp.sum(xp.log(variances), axis=-1) + 2 * xp.sum(xp.log(scale), axis=-1)
-    likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))
-    return Update(xp.astype(updated, values.dtype), surprise, likelihood)
+    return xp.astype(updated, values.dtype, copy=False), surprise, variances
