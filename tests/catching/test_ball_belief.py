@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dris.catching.ball_belief import BallBelief, BallBeliefConfig, PlatePast
-from dris.catching.plate_past import quaternion_of
+from dris.catching.plate_past import SAMPLE, quaternion_of
 from dris.perception.camera import laboratory_rig
 from dris.perception.triangulate import sight_through
 
@@ -143,6 +143,13 @@ def test_a_little_before_the_last_sight_balls_go_back_on_a_line():
     )
 
 
+def by_name(samples):
+    """The plate's samples [n, 22] as arrays by name, axes [n, 3, 3]."""
+    parts = np.split(samples, np.cumsum(list(SAMPLE.values()))[:-1], axis=1)
+    found = dict(zip(SAMPLE, parts, strict=True))
+    return found | {"axes": found["axes"].reshape(-1, 3, 3)}
+
+
 def test_the_plate_s_past_is_that_of_a_plate_that_swings():
     """Position, orientation and both velocities of a plate that moves on a circle and turns, at any time."""
     past = PlatePast()
@@ -154,7 +161,7 @@ def test_the_plate_s_past_is_that_of_a_plate_that_swings():
     for k in range(60):
         position, turn = pose(0.005 * k)
         past.add(0.005 * k, position, turn.as_matrix())
-    found = past.between(0.1, 0.2, 9)
+    found = by_name(past.between(0.1, 0.2, 9))
     for k, t in enumerate(np.linspace(0.1, 0.2, 9)):
         position, turn = pose(t)
         np.testing.assert_allclose(found["pos"][k], position, atol=1e-5)
@@ -167,7 +174,7 @@ def test_the_plate_s_past_is_that_of_a_plate_that_swings():
         )
         omega = (pose(t + 1e-4)[1] * pose(t - 1e-4)[1].inv()).as_rotvec() / 2e-4
         np.testing.assert_allclose(found["omega"][k], omega, atol=2e-3)
-    ahead = past.between(0.295, 0.315, 2)  # a little further than was measured: it goes on as it does
+    ahead = by_name(past.between(0.295, 0.315, 2))  # a little further than was measured: it goes on as it does
     np.testing.assert_allclose(ahead["pos"][1], pose(0.315)[0], atol=1e-3)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dris.belief.ensemble import check_observation, principal, pulled
 from dris.catching.believed_balls import DRAG, PHYSICS, STATE, SUBSTEP_S, Balls
-from dris.catching.instances import PlateMotion, keep_possible
+from dris.catching.instances import RADII, PlateMotion, keep_possible, possible_parameters
 from dris.catching.plate_past import KEPT_S, PlatePast
 from dris.core.process import start_warp
 from dris.core.validation import check_positive
@@ -139,8 +139,7 @@ class BallBelief:
             ValueError: There is no ball yet, or this is no observation; the belief is as it was.
         """
         check_observation(observed, deviation, 6)
-        lag = self._move_to(time_s)
-        values = self._values()
+        values, lag = self._move_to(time_s)
         predicted = values[:, STATE].copy()
         predicted[:, :3] -= lag * values[:, 3:6]
         gate = 3 * self.config.gate  # six numbers, not two
@@ -158,8 +157,7 @@ class BallBelief:
                 f"a sight must be finite and its deviation positive, got {sight.values} and {sigma_px} px: "
                 "leave it out"
             )
-        lag = self._move_to(sight.time_s)
-        values = self._values()
+        values, lag = self._move_to(sight.time_s)
         points = values[:, :3] - lag * values[:, 3:6] if lag else values[:, :3]
         depth = np.maximum(points @ sight.axis - sight.offset, 0.05)
         error = (points @ sight.rows.T - sight.values) * (sight.focal_px / sigma_px / depth)[:, None]
@@ -184,7 +182,7 @@ class BallBelief:
         states = ahead.values[:, STATE].astype(np.float64)
         mean = states.sum(axis=0) / len(states)
         off = states - mean
-        return mean, np.sqrt(np.einsum("ij,ij->j", off, off) / (len(states) - 1))
+        return mean, np.sqrt(np.vecdot(off, off, axis=0) / (len(states) - 1))
 
     @property
     def places(self) -> np.ndarray:
@@ -236,34 +234,31 @@ class BallBelief:
         if balls is self._balls:
             self._plate = plate[-1]
 
-    def _move_to(self, time_s: float) -> float:
-        """Carry the balls on to a time; how much older it is than they are [s].
+    def _move_to(self, time_s: float) -> tuple[np.ndarray, float]:
+        """Carry the balls on to a time: all that is uncertain of them there [N, 14], finite or not, to be
+        pulled; and how much older the time is than they are [s].
 
         Raises:
             ValueError: It is too old, or too far ahead.
         """
         self._check_begun(time_s)
         assert self.time_s is not None
-        elapsed = time_s - self.time_s
+        elapsed, balls, draw = time_s - self.time_s, self._balls, self._generator
         if elapsed <= 1e-6:
-            return -elapsed
-        balls, draw = self._balls, self._generator
+            return balls.values.astype(np.float64), -elapsed
         before = balls.impacts[0].copy()
         self._carry(balls, self.time_s, time_s)
+        values = balls.values.astype(np.float64)
         walk = self.config.speed_walk * math.sqrt(elapsed)
-        balls.vel[0] += walk * draw.standard_normal((len(before), 3))
+        values[:, 3:6] += walk * draw.standard_normal((len(values), 3))
         hit = balls.impacts[0] > before
         hits = np.count_nonzero(hit)
         if hits:
-            balls.restitution[0, hit] += self.config.restitution_walk * draw.standard_normal(hits)
-        if hits or balls.mode.any():
+            values[hit, 12] += self.config.restitution_walk * draw.standard_normal(hits)
+        if hits or np.count_nonzero(balls.mode):
             self._touched_s = time_s
         self.time_s = time_s
-        return 0.0
-
-    def _values(self) -> np.ndarray:
-        """All that is uncertain of the balls [N, 14], finite or not, to compute with."""
-        return self._balls.values.astype(np.float64)
+        return values, 0.0
 
     def _pull(self, values: np.ndarray, predicted: np.ndarray, observed: np.ndarray, gate: float) -> float:
         """Pull the balls [N, 14] towards an observation [S], unless it surprises too much.
@@ -277,19 +272,30 @@ class BallBelief:
         surprise = float(surprise)
         if not surprise <= gate:
             self.refused += 1
+            balls.values[:] = values
             return surprise
         self.refused = 0
         assert self.time_s is not None
         if self.time_s - self._touched_s >= config.contact_s:
             after[:, PHYSICS] = values[:, PHYSICS]
         after[:, :3] += config.jitter_m * self._generator.standard_normal((len(after), 3))
-        plate = self._past.between(self.time_s, self.time_s, 1)[0] if self._plate is None else self._plate
-        motion = PlateMotion(plate["pos"], plate["axes"][:, 2], plate["vel"], plate["omega"])
-        possible, changed = keep_possible(after[:, :DRAG], balls.mode[0] > 0, motion, self._half[0])
-        self.repaired += np.count_nonzero(changed)
-        balls.values[:, :DRAG] = possible
-        balls.drag[:] = after[:, DRAG].clip(*config.drag)
+        after[:, DRAG] = after[:, DRAG].clip(*config.drag)
+        self._keep(after, balls.mode[0] > 0)
+        balls.values[:] = after
         return surprise
+
+    def _keep(self, values: np.ndarray, lies: np.ndarray) -> None:
+        """Keep balls [N, 14] possible, which [N] are in contact or not."""
+        assert self.time_s is not None
+        if self._plate is None:
+            self._plate = self._past.between(self.time_s, self.time_s, 1)[0]
+        plate = _motion(self._plate)
+        heights = (values[:, :3] - plate.position) @ plate.normal
+        if lies.any() or heights.min() < RADII[1]:
+            values[:, :DRAG], changed = keep_possible(values[:, :DRAG], lies, plate, self._half[0])
+        else:  # nothing is near the plate
+            values[:, 9:DRAG], changed = possible_parameters(values[:, 9:DRAG])
+        self.repaired += np.count_nonzero(changed)
 
     def _without_lost(self, values: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Balls [N, 14], and what they predict, with copies of others in place of those that are not finite.
@@ -305,5 +311,13 @@ class BallBelief:
         index[~finite] = self._generator.choice(index[finite], int((~finite).sum()))
         self.repaired += int((~finite).sum())
         values = values[index]
-        self._balls.values[:], self._balls.contact[:] = values, self._balls.contact[index]
+        self._balls.values[:], self._balls.contact[:] = values, self._balls.contact[:, index]
         return values, predicted[index]
+
+
+def _motion(sample: np.ndarray) -> PlateMotion:
+    """Of one plate, from its sample [22]; the product omega x normal in plain numbers, which are faster."""
+    normal = sample[15:22:3]
+    (nx, ny, nz), (wx, wy, wz) = normal.tolist(), sample[10:13].tolist()
+    rate = np.array((wy * nz - wz * ny, wz * nx - wx * nz, wx * ny - wy * nx))
+    return PlateMotion(sample[:3], normal, sample[7:10], rate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,21 +29,20 @@ class Balls:
         values: [N, 14] all that is uncertain of the balls, in the order of `dris.catching.instances`, then
             drag [1/m]. `pos`, `vel` and so on [1, N, ...] are its columns, as Warp has them: a copy or an
             update of all balls is one call.
-        contact: [N, 2] their mode and how many impacts they had; `mode` and `impacts` [1, N] are its columns.
+        contact: [2, N] their mode and how many impacts they had; `mode` and `impacts` [1, N] are its rows.
     """
 
     def __init__(self, count: int, plate_half_size: tuple[float, float, float]):
         self.values = np.zeros((count, 14), np.float32)
-        self.contact = np.zeros((count, 2), np.int32)
+        self.contact = np.zeros((2, count), np.int32)
         columns = self.values[None]
         self.pos, self.vel, self.spin = (columns[..., k : k + 3] for k in (0, 3, 6))
         self.radius, self.static_friction, self.dynamic_friction, self.restitution = (
             columns[..., k] for k in (9, 10, 11, 12)
         )
         self.drag = self.values[:, DRAG]
-        self.mode, self.impacts = (self.contact[None, :, k] for k in range(2))
-        self._plate = np.zeros((round(KEPT_S / SUBSTEP_S) + 2, SAMPLE.itemsize // 8), np.float32)
-        self._travel = np.zeros(1, np.float32)
+        self.mode, self.impacts = self.contact[0:1], self.contact[1:2]
+        self._plate = np.zeros((round(KEPT_S / SUBSTEP_S) + 2, sum(SAMPLE.values())), np.float32)
         self._step = self._launch(plate_half_size)
 
     def _launch(self, plate_half_size: tuple[float, float, float]) -> Any:
@@ -52,10 +52,13 @@ class Balls:
             return wp.array(values, dtype=dtype, copy=False)
 
         plate, first = [], 0
-        for size, kind in ((3, wp.vec3), (4, wp.quat), (3, wp.vec3), (3, wp.vec3), (9, wp.mat33)):
+        for size in SAMPLE.values():
             part = self._plate[None, :, first : first + size]
+            kind = {3: wp.vec3, 4: wp.quat, 9: wp.mat33}[size]
             plate.append(shared(part.reshape(1, -1, 3, 3) if size == 9 else part, kind))
             first += size
+        # How far the plate travels only spares a ball that is far away a look at every sample.
+        travel = wp.full(1, math.inf, dtype=wp.float32, device="cpu")
         scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
         balls = [shared(part, wp.float32) for part in scalars]
         balls += [shared(part, wp.vec3) for part in (self.pos, self.vel, self.spin)]
@@ -65,7 +68,7 @@ class Balls:
             dim=(1, len(self.values)),
             inputs=[
                 wp.vec3(*plate_half_size), wp.vec3(0.0, 0.0, -GRAVITY), EXACT.bounce_speed, SUBSTEP_S, 1, 0,
-                *plate, shared(self._travel, wp.float32), *balls,
+                *plate, travel, *balls,
             ],
             device="cpu",
             record_cmd=True,
@@ -77,13 +80,11 @@ class Balls:
         self.contact[:] = other.contact
 
     def advance(self, plate: np.ndarray, duration_s: float) -> None:
-        """Let the balls evolve over a duration, cut evenly by n + 1 samples of the plate (`SAMPLE`)."""
-        count = len(plate)
-        rows = self._plate[:count]
-        rows[:] = plate.view(np.float64).reshape(count, -1)
-        self._travel[0] = np.abs(rows[1:, :3] - rows[:-1, :3]).sum() + 0.01  # a bound is enough
-        self._step.set_param_at_index_from_ctype(_H, duration_s / (count - 1))
-        self._step.set_param_at_index_from_ctype(_SUBSTEPS, count - 1)
+        """Let the balls evolve over a duration, cut evenly by n + 1 samples of the plate [n + 1, 22]."""
+        steps = len(plate) - 1
+        self._plate[: steps + 1] = plate
+        self._step.set_param_at_index_from_ctype(_H, duration_s / steps)
+        self._step.set_param_at_index_from_ctype(_SUBSTEPS, steps)
         # Air takes half of its due before and half after, so that places feel it, too.
         self._slow(0.5 * duration_s)
         self._step.launch()
@@ -91,9 +92,12 @@ class Balls:
 
     def _slow(self, duration_s: float) -> None:
         """Drag over a duration: v' = -c v^2, so v = v0 / (1 + c v0 t)."""
-        velocity = self.vel[0]
+        mode, velocity = self.mode[0], self.vel[0]
+        if np.count_nonzero(mode) == len(mode):
+            return
         lost = np.sqrt(np.vecdot(velocity, velocity))
         lost *= self.drag
-        lost *= (self.mode[0] == 0) * np.float32(duration_s)
+        lost *= mode == 0
+        lost *= duration_s
         lost += 1.0
         velocity /= lost[:, None]

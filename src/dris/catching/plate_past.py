@@ -10,10 +10,10 @@ import numpy as np
 Quaternion = tuple[float, float, float, float]
 KEPT_S = 0.3
 """So long a past is kept, and so far the plate is carried on [s]."""
-SAMPLE = np.dtype(
-    [("pos", float, 3), ("quat", float, 4), ("vel", float, 3), ("omega", float, 3), ("axes", float, (3, 3))]
-)
-"""The plate at one time: where its centre is, how it is turned, how both change, and its axes as columns."""
+SAMPLE = {"pos": 3, "quat": 4, "vel": 3, "omega": 3, "axes": 9}
+"""The plate at one time, numbers in a row of 22: where its centre is, how it is turned, how both change, and its
+axes, the columns of a matrix row by row."""
+_STEPS = np.arange(100.0)
 
 
 _FIRST, _SECOND = np.array([(0, 1, 2, 3, 0, 0, 1, 3, 3, 3), (0, 1, 2, 3, 1, 2, 2, 0, 1, 2)])
@@ -70,7 +70,7 @@ class PlatePast:
         self._rows = np.concatenate((rows[rows[:, 0] > time_s - KEPT_S - 0.1], (row, ahead)))
 
     def between(self, start_s: float, end_s: float, count: int) -> np.ndarray:
-        """Poses and velocities at `count` times, evenly from start to end: `SAMPLE` [count].
+        """Poses and velocities at `count` times, evenly from start to end: [count, 22], see `SAMPLE`.
 
         Raises:
             ValueError: Nothing has been measured yet.
@@ -78,16 +78,18 @@ class PlatePast:
         rows = self._rows
         if not len(rows):
             raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
-        times = start_s + np.arange(count) * ((end_s - start_s) / max(count - 1, 1))
+        times = start_s + _STEPS[:count] * ((end_s - start_s) / max(count - 1, 1))
         index = rows[1:-1, 0].searchsorted(times)  # without the ends: there is always a row before and after
         before = rows.take(index, axis=0)
         change = rows.take(index + 1, axis=0) - before
-        share = ((times - before[:, 0]) / change[:, 0]).clip(0.0, 1.0)
+        share = (times - before[:, 0]) / change[:, 0]
+        if start_s < rows[0, 0] or end_s > rows[-1, 0]:
+            share = share.clip(0.0, 1.0)
         change *= share[:, None]
         before += change
         quat = before[:, 4:8]
         quat /= np.sqrt(np.vecdot(quat, quat))[:, None]
-        return np.concatenate((before[:, 1:], _matrices(quat)), axis=1).view(SAMPLE)[:, 0]
+        return np.concatenate((before[:, 1:], _matrices(quat)), axis=1)
 
 
 def _rate(before: np.ndarray, after: np.ndarray) -> np.ndarray:
