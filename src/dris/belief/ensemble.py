@@ -139,7 +139,7 @@ def pulled(values: Any, h: Any, y: Any) -> tuple[Any, Any, Any]:
     off = both - mean
     h_off, to_mean = off[..., :size], y[..., None, :] - mean[..., :size]
     covariance = h_off.mT @ off / (count - 1)  # P_hh and P_hx [..., S, S + D]
-    variances, axes = _eigh(covariance[..., :size] + xp.eye(size, dtype=xp.float64))
+    variances, axes = _expected(covariance[..., :size])
     along = to_mean @ axes  # [..., 1, S]
     cross = axes.mT @ covariance[..., size:]  # P_hx on these axes
     variance = variances[..., None, :]
@@ -149,15 +149,17 @@ def pulled(values: Any, h: Any, y: Any) -> tuple[Any, Any, Any]:
     return updated, surprise, variances
 
 
-def _eigh(matrix: Any) -> tuple[Any, Any]:
-    """Eigenvalues [..., S] and vectors [..., S, S] of symmetric matrices [..., S, S].
+def _expected(covariance: Any) -> tuple[Any, Any]:
+    """Variances [..., S] and axes [..., S, S] of an observation: covariances [..., S, S] plus the identity.
 
-    One of two by two, which is a camera's sight, in closed form: LAPACK's takes ten times as long.
+    A single one of two numbers, a camera's sight, in closed form: LAPACK's takes ten times as long.
     """
-    if type(matrix) is not np.ndarray or matrix.shape != (2, 2):
-        return namespace_of(matrix).linalg.eigh(matrix)
-    (a, b), (_, c) = matrix.tolist()
-    centre, off = 0.5 * (a + c), 0.5 * (a - c)
+    size = covariance.shape[-1]
+    if type(covariance) is not np.ndarray or covariance.shape != (2, 2):
+        xp = namespace_of(covariance)
+        return xp.linalg.eigh(covariance + xp.eye(size, dtype=xp.float64))
+    (a, b), (_, c) = covariance.tolist()
+    centre, off = 1.0 + 0.5 * (a + c), 0.5 * (a - c)
     reach, turn = math.hypot(off, b), 0.5 * math.atan2(b, off)
     cos, sin = math.cos(turn), math.sin(turn)
     return np.array((centre - reach, centre + reach)), np.array(((-sin, cos), (cos, sin)))

@@ -279,7 +279,7 @@ class BallBelief:
         if self.time_s - self._touched_s >= config.contact_s:
             after[:, PHYSICS] = values[:, PHYSICS]
         after[:, :3] += config.jitter_m * self._generator.standard_normal((len(after), 3))
-        after[:, DRAG] = after[:, DRAG].clip(*config.drag)
+        after[:, DRAG] = np.minimum(np.maximum(after[:, DRAG], config.drag[0]), config.drag[1])
         self._keep(after, balls.mode[0] > 0)
         balls.values[:] = after
         return surprise
@@ -290,8 +290,7 @@ class BallBelief:
         if self._plate is None:
             self._plate = self._past.between(self.time_s, self.time_s, 1)[0]
         plate = _motion(self._plate)
-        heights = (values[:, :3] - plate.position) @ plate.normal
-        if lies.any() or heights.min() < RADII[1]:
+        if lies.any() or ((values[:, :3] - plate.position) @ plate.normal).min() < RADII[1]:
             values[:, :DRAG], changed = keep_possible(values[:, :DRAG], lies, plate, self._half[0])
         else:  # nothing is near the plate
             values[:, 9:DRAG], changed = possible_parameters(values[:, 9:DRAG])

@@ -86,18 +86,20 @@ class Balls:
         self._step.set_param_at_index_from_ctype(_H, duration_s / steps)
         self._step.set_param_at_index_from_ctype(_SUBSTEPS, steps)
         # Air takes half of its due before and half after, so that places feel it, too.
-        self._slow(0.5 * duration_s)
+        drag_s = self.drag * (0.5 * duration_s)
+        self._slow(drag_s)
         self._step.launch()
-        self._slow(0.5 * duration_s)
+        self._slow(drag_s)
 
-    def _slow(self, duration_s: float) -> None:
-        """Drag over a duration: v' = -c v^2, so v = v0 / (1 + c v0 t)."""
+    def _slow(self, drag_s: np.ndarray) -> None:
+        """Drag times duration [N]: v' = -c v^2, so v = v0 / (1 + c v0 t)."""
         mode, velocity = self.mode[0], self.vel[0]
-        if np.count_nonzero(mode) == len(mode):
+        lying = np.count_nonzero(mode)
+        if lying == len(mode):
             return
         lost = np.sqrt(np.vecdot(velocity, velocity))
-        lost *= self.drag
-        lost *= mode == 0
-        lost *= duration_s
+        lost *= drag_s
+        if lying:
+            lost *= mode == 0
         lost += 1.0
         velocity /= lost[:, None]

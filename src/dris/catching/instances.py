@@ -16,7 +16,7 @@ from dris.core.arrays import namespace_of
 
 RADII = (0.01, 0.06)
 """Radii are kept within these [m]."""
-_LEAST, _MOST = np.array([(RADII[0], 0.0, 0.0, 0.0), (RADII[1], np.inf, np.inf, 1.0)])
+_BOUNDS = np.array([(RADII[0], 0.0, 0.0, 0.0), (RADII[1], np.inf, np.inf, 1.0)])
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def keep_possible(values: Any, lies: Any, plate: PlateMotion, plate_half: float)
 def possible_parameters(values: Any) -> tuple[Any, Any]:
     """Radius, static and dynamic friction, restitution [..., 4] in their ranges; and which [...] were not."""
     xp = namespace_of(values)
-    least, most = (xp.asarray(bound, dtype=values.dtype) for bound in (_LEAST, _MOST))
+    least, most = xp.asarray(_BOUNDS, dtype=values.dtype)
     kept = xp.minimum(xp.maximum(values, least), most)
     kept[..., 2] = xp.minimum(kept[..., 2], kept[..., 1])
     return kept, (kept != values).any(axis=-1)
