@@ -162,4 +162,5 @@ def _expected(covariance: Any) -> tuple[Any, Any]:
     centre, off = 1.0 + 0.5 * (a + c), 0.5 * (a - c)
     reach, turn = math.hypot(off, b), 0.5 * math.atan2(b, off)
     cos, sin = math.cos(turn), math.sin(turn)
-    return np.array((centre - reach, centre + reach)), np.array(((-sin, cos), (cos, sin)))
+    least = max(centre - reach, 1.0)  # which it is but for rounding
+    return np.array((least, centre + reach)), np.array(((-sin, cos), (cos, sin)))

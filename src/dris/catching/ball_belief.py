@@ -87,6 +87,7 @@ class BallBelief:
         self._half = plate_half_size
         self._balls, self._ahead = (Balls(self.config.instances, plate_half_size) for _ in range(2))
         self._generator = np.random.default_rng(seed)
+        self._drawn = np.zeros((self.config.instances, 3))
         self._past = PlatePast()
         self.time_s: float | None = None
         self.refused = self.repaired = 0
@@ -181,8 +182,8 @@ class BallBelief:
             ahead.pos += (time_s - self.time_s) * ahead.vel
         states = ahead.values[:, STATE].astype(np.float64)
         mean = states.sum(axis=0) / len(states)
-        off = states - mean
-        return mean, np.sqrt(np.vecdot(off, off, axis=0) / (len(states) - 1))
+        off = (states - mean).T
+        return mean, np.sqrt(np.vecdot(off, off) / (len(states) - 1))
 
     @property
     def places(self) -> np.ndarray:
@@ -235,26 +236,28 @@ class BallBelief:
             self._plate = plate[-1]
 
     def _move_to(self, time_s: float) -> tuple[np.ndarray, float]:
-        """Carry the balls on to a time: all that is uncertain of them there [N, 14], finite or not, to be
-        pulled; and how much older the time is than they are [s].
+        """Carry the balls on to a time, and tell what is to be pulled there.
+
+        Returns:
+            All that is uncertain of the balls [N, 14], finite or not, which `_pull` gives back to them; and
+            how much older the time is than they are [s].
 
         Raises:
             ValueError: It is too old, or too far ahead.
         """
         self._check_begun(time_s)
         assert self.time_s is not None
-        elapsed, balls, draw = time_s - self.time_s, self._balls, self._generator
+        elapsed, balls = time_s - self.time_s, self._balls
         if elapsed <= 1e-6:
             return balls.values.astype(np.float64), -elapsed
         before = balls.impacts[0].copy()
         self._carry(balls, self.time_s, time_s)
         values = balls.values.astype(np.float64)
-        walk = self.config.speed_walk * math.sqrt(elapsed)
-        values[:, 3:6] += walk * draw.standard_normal((len(values), 3))
+        values[:, 3:6] += self._noise(self.config.speed_walk * math.sqrt(elapsed))
         hit = balls.impacts[0] > before
-        hits = np.count_nonzero(hit)
+        hits = int(np.count_nonzero(hit))
         if hits:
-            values[hit, 12] += self.config.restitution_walk * draw.standard_normal(hits)
+            values[hit, 12] += self.config.restitution_walk * self._generator.standard_normal(hits)
         if hits or np.count_nonzero(balls.mode):
             self._touched_s = time_s
         self.time_s = time_s
@@ -278,11 +281,17 @@ class BallBelief:
         assert self.time_s is not None
         if self.time_s - self._touched_s >= config.contact_s:
             after[:, PHYSICS] = values[:, PHYSICS]
-        after[:, :3] += config.jitter_m * self._generator.standard_normal((len(after), 3))
+        after[:, :3] += self._noise(config.jitter_m)
         after[:, DRAG] = np.minimum(np.maximum(after[:, DRAG], config.drag[0]), config.drag[1])
         self._keep(after, balls.mode[0] > 0)
         balls.values[:] = after
         return surprise
+
+    def _noise(self, deviation: float) -> np.ndarray:
+        """A vector for every ball [N, 3], in memory that the next call writes."""
+        self._generator.standard_normal(out=self._drawn)
+        self._drawn *= deviation
+        return self._drawn
 
     def _keep(self, values: np.ndarray, lies: np.ndarray) -> None:
         """Keep balls [N, 14] possible, which [N] are in contact or not."""
@@ -294,7 +303,7 @@ class BallBelief:
             values[:, :DRAG], changed = keep_possible(values[:, :DRAG], lies, plate, self._half[0])
         else:  # nothing is near the plate
             values[:, 9:DRAG], changed = possible_parameters(values[:, 9:DRAG])
-        self.repaired += np.count_nonzero(changed)
+        self.repaired += int(np.count_nonzero(changed))
 
     def _without_lost(self, values: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Balls [N, 14], and what they predict, with copies of others in place of those that are not finite.
@@ -316,7 +325,7 @@ class BallBelief:
 
 def _motion(sample: np.ndarray) -> PlateMotion:
     """Of one plate, from its sample [22]; the product omega x normal in plain numbers, which are faster."""
-    normal = sample[15:22:3]
+    normal = sample[15:22:3]  # the axes' third column
     (nx, ny, nz), (wx, wy, wz) = normal.tolist(), sample[10:13].tolist()
     rate = np.array((wy * nz - wz * ny, wz * nx - wx * nz, wx * ny - wy * nx))
     return PlateMotion(sample[:3], normal, sample[7:10], rate)

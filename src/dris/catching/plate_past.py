@@ -11,9 +11,8 @@ Quaternion = tuple[float, float, float, float]
 KEPT_S = 0.3
 """So long a past is kept, and so far the plate is carried on [s]."""
 SAMPLE = {"pos": 3, "quat": 4, "vel": 3, "omega": 3, "axes": 9}
-"""The plate at one time, numbers in a row of 22: where its centre is, how it is turned, how both change, and its
-axes, the columns of a matrix row by row."""
-_STEPS = np.arange(100.0)
+"""The plate at one time, a row of 22 numbers: where its centre is, how it is turned, how both change, and its
+axes, the columns of a matrix that is told row by row."""
 
 
 _FIRST, _SECOND = np.array([(0, 1, 2, 3, 0, 0, 1, 3, 3, 3), (0, 1, 2, 3, 1, 2, 2, 0, 1, 2)])
@@ -78,7 +77,7 @@ class PlatePast:
         rows = self._rows
         if not len(rows):
             raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
-        times = start_s + _STEPS[:count] * ((end_s - start_s) / max(count - 1, 1))
+        times = start_s + np.arange(count) * ((end_s - start_s) / max(count - 1, 1))
         index = rows[1:-1, 0].searchsorted(times)  # without the ends: there is always a row before and after
         before = rows.take(index, axis=0)
         change = rows.take(index + 1, axis=0) - before

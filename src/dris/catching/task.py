@@ -19,7 +19,7 @@ from dris.catching.frames import (
     tilt_of_normal,
     to_motion,
 )
-from dris.catching.instances import PlateMotion, cross, keep_possible
+from dris.catching.instances import PlateMotion, keep_possible
 from dris.catching.joint_limits import JointLimits
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CONTROL_IK, DOMAIN, PRESETS, CatchingConfig
@@ -265,9 +265,8 @@ class CatchingTask(Task):
     def write_instances(self, values: torch.Tensor, first: int = 0) -> torch.Tensor:
         """Balls as `read_instances` reads them, from `first` on [B, N - first, 13]; see `keep_possible`."""
         world, lies = self.world, self.world.mode[:, first:] > 0
-        normal = plate_normal(world.plate_quat)
-        parts = (world.plate_pos, normal, world.plate_vel, cross(world.plate_omega, normal))
-        plate = PlateMotion(*(part[:, None] for part in parts))
+        parts = (world.plate_pos, plate_normal(world.plate_quat), world.plate_vel, world.plate_omega)
+        plate = PlateMotion.of(*(part[:, None] for part in parts))
         possible, changed = keep_possible(values, lies, plate, self.plate_half_length)
         sizes = [3, 3, 3, 1, 1, 1, 1]
         for held, value in zip(self._parts(), possible.split(sizes, dim=-1), strict=True):
