@@ -43,6 +43,8 @@ class Balls:
         self.drag = self.values[:, DRAG]
         self.mode, self.impacts = self.contact[0:1], self.contact[1:2]
         self._plate = np.zeros((round(KEPT_S / SUBSTEP_S) + 2, sum(SAMPLE.values())), np.float32)
+        # How far the plate travels would only spare a ball that is far away a look at every sample.
+        self._travel = np.full(1, math.inf, np.float32)
         self._step = self._launch(plate_half_size)
 
     def _launch(self, plate_half_size: tuple[float, float, float]) -> Any:
@@ -57,8 +59,6 @@ class Balls:
             kind = {3: wp.vec3, 4: wp.quat, 9: wp.mat33}[size]
             plate.append(shared(part.reshape(1, -1, 3, 3) if size == 9 else part, kind))
             first += size
-        # How far the plate travels only spares a ball that is far away a look at every sample.
-        travel = wp.full(1, math.inf, dtype=wp.float32, device="cpu")
         scalars = (self.radius, self.static_friction, self.dynamic_friction, self.restitution)
         balls = [shared(part, wp.float32) for part in scalars]
         balls += [shared(part, wp.vec3) for part in (self.pos, self.vel, self.spin)]
@@ -68,7 +68,7 @@ class Balls:
             dim=(1, len(self.values)),
             inputs=[
                 wp.vec3(*plate_half_size), wp.vec3(0.0, 0.0, -GRAVITY), EXACT.bounce_speed, SUBSTEP_S, 1, 0,
-                *plate, travel, *balls,
+                *plate, shared(self._travel, wp.float32), *balls,
             ],
             device="cpu",
             record_cmd=True,
