@@ -22,7 +22,9 @@ from dris.perception.monitor import Verdict
 
 @pytest.fixture(scope="module")
 def twin():
-    return Twin(drive("fitted-gains", CatchingConfig()))
+    twin = Twin(drive("fitted-gains", CatchingConfig()))
+    yield twin
+    twin.close()  # here: garbage is collected by any thread, and a renderer may not be
 
 
 def errors(trial):
