@@ -48,6 +48,24 @@ def test_the_spread_of_any_ensemble_is_the_kalman_filter_s_for_its_own_covarianc
     )
 
 
+def test_two_numbers_of_one_ensemble_in_closed_form_are_lapack_s():
+    """What one robot computes of a camera's sight, beside the same numbers as torch's."""
+    draw = np.random.default_rng(5)
+    for scale in (1e-3, 1.0, 1e4):
+        x = draw.standard_normal((50, 14))
+        h = scale * (x[:, :2] @ draw.standard_normal((2, 2)) + 0.1 * draw.standard_normal((50, 2)))
+        seen, sigma = scale * draw.standard_normal(2), np.array([0.5, 0.2])
+        one = ensemble_update(x, h, seen, sigma)
+        other = ensemble_update(*(torch.tensor(part) for part in (x, h, seen, sigma)))
+        for name in ("values", "surprise", "log_likelihood"):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-8, atol=1e-8)
+    # Where all instances predict the same, an observation is expected to vary as its deviation says.
+    x[:] = x[0]
+    same = ensemble_update(x, np.zeros((50, 2)), np.array([1.0, 2.0]), sigma)
+    assert same.surprise == pytest.approx(4 + 100, rel=1e-12)
+    np.testing.assert_allclose(same.values, x, atol=1e-12)
+
+
 def test_an_observation_with_a_covariance_is_the_kalman_filter_s():
     """A pixel whose errors along and across the ball's way differ, against the filter's formula."""
     noise = np.array([[0.09, 0.08], [0.08, 0.25]])

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from dris.catching import ball_belief
 from dris.catching.ball_belief import BallBelief, BallBeliefConfig, PlatePast
-from dris.catching.plate_past import quaternion_of
+from dris.catching.instances import keep_possible
+from dris.catching.plate_past import SAMPLE, quaternion_of
 from dris.perception.camera import laboratory_rig
 from dris.perception.triangulate import sight_through
 
@@ -143,6 +145,13 @@ def test_a_little_before_the_last_sight_balls_go_back_on_a_line():
     )
 
 
+def by_name(samples):
+    """The plate's samples [n, 22] as arrays by name, axes [n, 3, 3]."""
+    parts = np.split(samples, np.cumsum(list(SAMPLE.values()))[:-1], axis=1)
+    found = dict(zip(SAMPLE, parts, strict=True))
+    return found | {"axes": found["axes"].reshape(-1, 3, 3)}
+
+
 def test_the_plate_s_past_is_that_of_a_plate_that_swings():
     """Position, orientation and both velocities of a plate that moves on a circle and turns, at any time."""
     past = PlatePast()
@@ -154,7 +163,7 @@ def test_the_plate_s_past_is_that_of_a_plate_that_swings():
     for k in range(60):
         position, turn = pose(0.005 * k)
         past.add(0.005 * k, position, turn.as_matrix())
-    found = past.between(0.1, 0.2, 9)
+    found = by_name(past.between(0.1, 0.2, 9))
     for k, t in enumerate(np.linspace(0.1, 0.2, 9)):
         position, turn = pose(t)
         np.testing.assert_allclose(found["pos"][k], position, atol=1e-5)
@@ -167,8 +176,49 @@ def test_the_plate_s_past_is_that_of_a_plate_that_swings():
         )
         omega = (pose(t + 1e-4)[1] * pose(t - 1e-4)[1].inv()).as_rotvec() / 2e-4
         np.testing.assert_allclose(found["omega"][k], omega, atol=2e-3)
-    ahead = past.between(0.295, 0.315, 2)  # a little further than was measured: it goes on as it does
+    ahead = by_name(
+        past.between(0.295, 0.315, 2)
+    )  # a little further than was measured: it goes on as it does
     np.testing.assert_allclose(ahead["pos"][1], pose(0.315)[0], atol=1e-3)
+
+
+def test_a_ball_that_nothing_is_near_is_kept_possible_as_any_other(monkeypatch):
+    """In flight only parameters are looked at: the same bits as with the plate."""
+
+    def seen():
+        belief, camera = followed(0.2, drag=(0.0, 0.02)), laboratory_rig()[0]
+        point = camera.to_camera(bounce(0.205)[:3])
+        belief.see(sight_through(0.205, 0, camera, (point[0] / point[2], point[1] / point[2]), 0.03), 0.5)
+        return belief._balls.values.copy(), belief.repaired
+
+    quick, repaired = seen()
+    monkeypatch.setattr(ball_belief, "RADII", (0.01, math.inf))  # any height counts as near
+    slow, as_many = seen()
+    assert np.array_equal(quick, slow) and repaired == as_many
+    assert quick[:, 13].min() >= 0.0 and quick[:, 13].max() <= 0.02 + 1e-9
+
+
+def test_balls_on_a_plate_that_lifts_and_turns_move_with_it():
+    """n . (v - v_p - w x r) = 0 of a ball that lies, worked out by hand; one that flies inside is only lifted."""
+    sample = np.zeros(22)
+    sample[:3], sample[7:10], sample[10:13] = (0, 0, 0.5), (0.3, 0, 0.1), (0, 2, 0)
+    sample[13:] = np.eye(3).ravel()
+    values = np.zeros((3, 13))
+    values[:, :3] = (0.05, 0, 0.52), (0.05, 0, 0.52), (0.05, 0, 0.54)
+    values[:, 9:] = (0.03, 0.2, 0.3, 1.5), (0.03, -0.1, 0.1, 0.5), (0.07, 0.2, 0.1, 0.5)
+    plate = ball_belief._motion(sample)
+    found, changed = keep_possible(values, np.array([True, False, False]), plate, 0.12)
+    # At x = 0.05 a plate that turns by 2 rad/s about y sinks by 0.1 m/s, and all of it rises by 0.1 m/s.
+    np.testing.assert_allclose(found[0, :6], (0.05, 0, 0.53, 0, 0, 0), atol=1e-12)
+    np.testing.assert_allclose(found[1, :6], (0.05, 0, 0.53, 0, 0, 0), atol=1e-12)
+    np.testing.assert_allclose(found[2, :3], (0.05, 0, 0.56), atol=1e-12)  # of 0.06 m, 0.04 m high
+    expected = [(0.03, 0.2, 0.2, 1.0), (0.03, 0.0, 0.0, 0.5), (0.06, 0.2, 0.1, 0.5)]
+    np.testing.assert_allclose(found[:, 9:], expected, atol=1e-12)
+    assert changed.tolist() == [True, True, True]
+    # At rest otherwise, it takes on what the plate does along its normal.
+    sample[10:13] = (0, 4, 0)
+    found, _ = keep_possible(values, np.ones(3, bool), ball_belief._motion(sample), 0.12)
+    np.testing.assert_allclose(found[:, 3:6], np.full((3, 3), (0, 0, -0.1)), atol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_belief():

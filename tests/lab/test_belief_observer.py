@@ -22,7 +22,9 @@ from dris.perception.monitor import Verdict
 
 @pytest.fixture(scope="module")
 def twin():
-    return Twin(drive("fitted-gains", CatchingConfig()))
+    twin = Twin(drive("fitted-gains", CatchingConfig()))
+    yield twin
+    twin.close()  # here: garbage is collected by any thread, and a renderer may not be
 
 
 def errors(trial):
@@ -52,7 +54,7 @@ def test_single_sights_of_single_cameras_pull_it(twin):
     assert trial.caught and trial.found_share > 0.9
     assert eyes.belief.time_s > 0.9 and eyes.restarts == 0
     assert trial.position_error < 0.01
-    drag = eyes.belief._drag
+    drag = eyes.belief._balls.drag
     assert drag.std() < np.std(np.random.default_rng(0).uniform(0, 0.2, 50))  # flight tells of it
     assert eyes.estimate(twin.time_s) is not None
     eyes.inner.monitor.verdict = Verdict("stop", "frozen camera")  # eyes that are wrong mislead a belief, too

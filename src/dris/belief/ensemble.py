@@ -114,17 +114,53 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
     # In units of the observation's deviation: R is the identity, and the matrix below is well conditioned.
     scale = xp.astype(deviation, xp.float64)
     h, y = predicted / scale[..., None, :], observed / scale
-    both = xp.concat((h, xp.astype(values, xp.float64)), axis=-1)  # [..., N, S + D]
-    mean = xp.sum(both, axis=-2, keepdims=True) / count
-    h_off = h - mean[..., :size]
-    covariance = xp.matrix_transpose(h_off) @ (both - mean) / (count - 1)  # P_hh and P_hx [..., S, S + D]
-    variances, axes = xp.linalg.eigh(covariance[..., :size] + xp.eye(size, dtype=xp.float64))
-    along = (y[..., None, :] - mean[..., :size]) @ axes  # [..., 1, S]
-    cross = xp.matrix_transpose(axes) @ covariance[..., size:]  # P_hx on these axes
+    updated, surprise, variances = pulled(xp.astype(values, xp.float64, copy=False), h, y)
+    volume = xp.sum(xp.log(variances), axis=-1) + 2 * xp.sum(xp.log(scale), axis=-1)
+    likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))
+    return Update(xp.astype(updated, values.dtype, copy=False), surprise, likelihood)
+
+
+def pulled(values: Any, h: Any, y: Any) -> tuple[Any, Any, Any]:
+    """The update itself, of numbers that are known to be sound: what a robot calls many times a second.
+
+    Args:
+        values: [..., N, D] as `ensemble_update` takes them; float64.
+        h: [..., N, S] what each instance would be seen as, in deviations of the observation.
+        y: [..., S] what was seen, in them.
+
+    Returns:
+        The instances after it [..., N, D], the surprise [...], and how much an observation was expected to
+        vary [..., S] along axes of its own.
+    """
+    xp = namespace_of(values)
+    count, size = h.shape[-2:]
+    both = xp.concat((h, values), axis=-1)  # [..., N, S + D]
+    mean = both.sum(axis=-2, keepdims=True) / count
+    off = both - mean
+    h_off, to_mean = off[..., :size], y[..., None, :] - mean[..., :size]
+    covariance = h_off.mT @ off / (count - 1)  # P_hh and P_hx [..., S, S + D]
+    variances, axes = _expected(covariance[..., :size])
+    along = to_mean @ axes  # [..., 1, S]
+    cross = axes.mT @ covariance[..., size:]  # P_hx on these axes
     variance = variances[..., None, :]
     pull = along / variance - h_off @ axes / (variance + xp.sqrt(variance))
     updated = both[..., size:] + pull @ cross
-    surprise = xp.sum(along[..., 0, :] ** 2 / variances, axis=-1)
-    volume = xp.sum(xp.log(variances), axis=-1) + 2 * xp.sum(xp.log(scale), axis=-1)
-    likelihood = -0.5 * (surprise + volume + size * math.log(2 * math.pi))
-    return Update(xp.astype(updated, values.dtype), surprise, likelihood)
+    surprise = (along[..., 0, :] ** 2 / variances).sum(axis=-1)
+    return updated, surprise, variances
+
+
+def _expected(covariance: Any) -> tuple[Any, Any]:
+    """Variances [..., S] and axes [..., S, S] of an observation: covariances [..., S, S] plus the identity.
+
+    A single one of two numbers, a camera's sight, in closed form: LAPACK's takes ten times as long.
+    """
+    size = covariance.shape[-1]
+    if type(covariance) is not np.ndarray or covariance.shape != (2, 2):
+        xp = namespace_of(covariance)
+        return xp.linalg.eigh(covariance + xp.eye(size, dtype=xp.float64))
+    (a, b), (_, c) = covariance.tolist()
+    centre, off = 1.0 + 0.5 * (a + c), 0.5 * (a - c)
+    reach, turn = math.hypot(off, b), 0.5 * math.atan2(b, off)
+    cos, sin = math.cos(turn), math.sin(turn)
+    least = max(centre - reach, 1.0)  # which it is but for rounding
+    return np.array((least, centre + reach)), np.array(((-sin, cos), (cos, sin)))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dris.belief.ensemble import check_observation, ensemble_update, principal
-from dris.catching.believed_balls import SUBSTEP_S, Balls
-from dris.catching.instances import PlateMotion, keep_possible
+from dris.belief.ensemble import check_observation, principal, pulled
+from dris.catching.believed_balls import DRAG, PHYSICS, STATE, SUBSTEP_S, Balls
+from dris.catching.instances import RADII, PlateMotion, keep_possible, possible_parameters
 from dris.catching.plate_past import KEPT_S, PlatePast
 from dris.core.process import start_warp
 from dris.core.validation import check_positive
@@ -23,6 +23,7 @@ LONGEST_S = KEPT_S
 """A belief is carried on at most so far [s]."""
 OLDEST_S = 0.02
 """A sight older than the belief by more is refused; by less, balls are carried back on a line [s]."""
+_NO_ERROR = np.zeros(2)
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,12 @@ class BallBelief:
         self._half = plate_half_size
         self._balls, self._ahead = (Balls(self.config.instances, plate_half_size) for _ in range(2))
         self._generator = np.random.default_rng(seed)
+        self._drawn = np.zeros((self.config.instances, 3))
         self._past = PlatePast()
         self.time_s: float | None = None
         self.refused = self.repaired = 0
         self._touched_s = -math.inf
-        self._drag = np.zeros(self.config.instances)
-        self._plate: dict[str, np.ndarray] = {}  # where it was when the balls were last carried on
+        self._plate: np.ndarray | None = None  # where it was when the balls were last carried on
 
     def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
         """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say."""
@@ -129,8 +130,8 @@ class BallBelief:
         balls.dynamic_friction[0] = draw.uniform(0.5, 1.0, count) * friction
         balls.restitution[0] = draw.uniform(*config.restitution, count)
         balls.mode[0], balls.impacts[0] = 0, 0
-        self._drag = draw.uniform(*config.drag, count)
-        self.time_s, self.refused, self._touched_s, self._plate = time_s, 0, -math.inf, {}
+        balls.drag[:] = draw.uniform(*config.drag, count)
+        self.time_s, self.refused, self._touched_s, self._plate = time_s, 0, -math.inf, None
 
     def see_state(self, time_s: float, observed: np.ndarray, deviation: np.ndarray) -> float:
         """Take in position and velocity [6] with deviations [6]; returns the surprise.
@@ -139,10 +140,11 @@ class BallBelief:
             ValueError: There is no ball yet, or this is no observation; the belief is as it was.
         """
         check_observation(observed, deviation, 6)
-        lag = self._move_to(time_s)
-        balls = self._balls
-        predicted = np.concatenate((balls.pos[0] - lag * balls.vel[0], balls.vel[0]), axis=1)
-        return self._pull(predicted, observed, deviation, 3 * self.config.gate)  # six numbers, not two
+        values, lag = self._move_to(time_s)
+        predicted = values[:, STATE].copy()
+        predicted[:, :3] -= lag * values[:, 3:6]
+        gate = 3 * self.config.gate  # six numbers, not two
+        return self._pull(values, predicted / deviation, observed / deviation, gate)
 
     def see(self, sight: Bearing, sigma_px: float) -> float:
         """Take in where one camera saw the ball, to within a deviation; returns the surprise.
@@ -156,11 +158,11 @@ class BallBelief:
                 f"a sight must be finite and its deviation positive, got {sight.values} and {sigma_px} px: "
                 "leave it out"
             )
-        lag = self._move_to(sight.time_s)
-        points = self._balls.pos[0] - lag * self._balls.vel[0]
-        depth = points @ sight.axis - sight.offset
-        error_px = sight.focal_px * (points @ sight.rows.T - sight.values) / np.maximum(depth, 0.05)[:, None]
-        return self._pull(error_px, np.zeros(2), np.full(2, sigma_px), self.config.gate)
+        values, lag = self._move_to(sight.time_s)
+        points = values[:, :3] - lag * values[:, 3:6] if lag else values[:, :3]
+        depth = np.maximum(points @ sight.axis - sight.offset, 0.05)
+        error = (points @ sight.rows.T - sight.values) * (sight.focal_px / sigma_px / depth)[:, None]
+        return self._pull(values, error, _NO_ERROR, self.config.gate)
 
     def at(self, time_s: float) -> tuple[np.ndarray, np.ndarray]:
         """Mean [6] and deviations [6] of position and velocity at a time, which is not pulled there.
@@ -178,10 +180,10 @@ class BallBelief:
             self._carry(ahead, self.time_s, time_s)
         elif time_s < self.time_s:
             ahead.pos += (time_s - self.time_s) * ahead.vel
-        states = np.concatenate((ahead.pos[0], ahead.vel[0]), axis=1)
+        states = ahead.values[:, STATE].astype(np.float64)
         mean = states.sum(axis=0) / len(states)
-        off = states - mean
-        return mean, np.sqrt(np.einsum("ij,ij->j", off, off) / (len(states) - 1))
+        off = (states - mean).T
+        return mean, np.sqrt(np.vecdot(off, off) / (len(states) - 1))
 
     @property
     def places(self) -> np.ndarray:
@@ -229,69 +231,79 @@ class BallBelief:
     def _carry(self, balls: Balls, start_s: float, end_s: float) -> None:
         count = math.ceil((end_s - start_s) / SUBSTEP_S - 1e-6)
         plate = self._past.between(start_s, end_s, count + 1)
-        # Air takes half of its due before and half after, so that places feel it, too.
-        self._slow(balls, 0.5 * (end_s - start_s))
         balls.advance(plate, end_s - start_s)
-        self._slow(balls, 0.5 * (end_s - start_s))
         if balls is self._balls:
-            self._plate = {name: values[-1:] for name, values in plate.items()}
+            self._plate = plate[-1]
 
-    def _slow(self, balls: Balls, duration_s: float) -> None:
-        """Drag over a duration: v' = -c v^2, so v = v0 / (1 + c v0 t)."""
-        flying, velocity = balls.mode[0] == 0, balls.vel[0]
-        speed = np.sqrt(np.einsum("ij,ij->i", velocity, velocity))
-        velocity /= (1.0 + flying * self._drag * speed * duration_s)[:, None]
+    def _move_to(self, time_s: float) -> tuple[np.ndarray, float]:
+        """Carry the balls on to a time, and tell what is to be pulled there.
 
-    def _move_to(self, time_s: float) -> float:
-        """Carry the balls on to a time; how much older it is than they are [s].
+        Returns:
+            All that is uncertain of the balls [N, 14], finite or not, which `_pull` gives back to them; and
+            how much older the time is than they are [s].
 
         Raises:
             ValueError: It is too old, or too far ahead.
         """
         self._check_begun(time_s)
         assert self.time_s is not None
-        elapsed = time_s - self.time_s
+        elapsed, balls = time_s - self.time_s, self._balls
         if elapsed <= 1e-6:
-            return -elapsed
-        balls, draw = self._balls, self._generator
+            return balls.values.astype(np.float64), -elapsed
         before = balls.impacts[0].copy()
         self._carry(balls, self.time_s, time_s)
-        balls.vel[0] += self.config.speed_walk * math.sqrt(elapsed) * draw.standard_normal(balls.vel[0].shape)
+        values = balls.values.astype(np.float64)
+        values[:, 3:6] += self._noise(self.config.speed_walk * math.sqrt(elapsed))
         hit = balls.impacts[0] > before
-        balls.restitution[0, hit] += self.config.restitution_walk * draw.standard_normal(int(hit.sum()))
-        if hit.any() or (balls.mode[0] > 0).any():
+        hits = int(np.count_nonzero(hit))
+        if hits:
+            values[hit, 12] += self.config.restitution_walk * self._generator.standard_normal(hits)
+        if hits or np.count_nonzero(balls.mode):
             self._touched_s = time_s
         self.time_s = time_s
-        return 0.0
+        return values, 0.0
 
-    def _pull(self, predicted: np.ndarray, observed: np.ndarray, deviation: np.ndarray, gate: float) -> float:
-        """Pull the balls towards an observation, unless it surprises too much."""
-        balls = self._balls
-        parts = [part[0] for part in balls.parts()]
-        values = np.concatenate([*parts, self._drag[:, None]], axis=1, dtype=np.float64)
-        if not np.isfinite(values).all():
+    def _pull(self, values: np.ndarray, predicted: np.ndarray, observed: np.ndarray, gate: float) -> float:
+        """Pull the balls [N, 14] towards an observation [S], unless it surprises too much.
+
+        What each would be seen as [N, S] and what was seen are in deviations of the observation.
+        """
+        balls, config = self._balls, self.config
+        if not math.isfinite(values.sum()):  # a sum keeps any NaN
             values, predicted = self._without_lost(values, predicted)
-        update = ensemble_update(values, predicted, observed, deviation)
-        surprise = float(update.surprise)
+        after, surprise, _ = pulled(values, predicted, observed)
+        surprise = float(surprise)
         if not surprise <= gate:
             self.refused += 1
+            balls.values[:] = values
             return surprise
         self.refused = 0
         assert self.time_s is not None
-        if self.time_s - self._touched_s < self.config.contact_s:
-            values[:, 6:13] = update.values[:, 6:13]
-        values[:, :6] = update.values[:, :6]
-        self._drag = update.values[:, 13].clip(*self.config.drag)
-        values[:, :3] += self.config.jitter_m * self._generator.standard_normal((len(values), 3))
-        plate = self._plate or self._past.between(self.time_s, self.time_s, 1)
-        motion = PlateMotion(plate["pos"], plate["axes"][:, :, 2], plate["vel"], plate["omega"])
-        possible, changed = keep_possible(values[:, :13], balls.mode[0] > 0, motion, self._half[0])
-        self.repaired += int(changed.sum())
-        first = 0
-        for part in parts:
-            part[:] = possible[:, first : first + part.shape[1]]
-            first += part.shape[1]
+        if self.time_s - self._touched_s >= config.contact_s:
+            after[:, PHYSICS] = values[:, PHYSICS]
+        after[:, :3] += self._noise(config.jitter_m)
+        after[:, DRAG] = np.minimum(np.maximum(after[:, DRAG], config.drag[0]), config.drag[1])
+        self._keep(after, balls.mode[0] > 0)
+        balls.values[:] = after
         return surprise
+
+    def _noise(self, deviation: float) -> np.ndarray:
+        """A vector for every ball [N, 3], in memory that the next call writes."""
+        self._generator.standard_normal(out=self._drawn)
+        self._drawn *= deviation
+        return self._drawn
+
+    def _keep(self, values: np.ndarray, lies: np.ndarray) -> None:
+        """Keep balls [N, 14] possible, which [N] are in contact or not."""
+        assert self.time_s is not None
+        if self._plate is None:
+            self._plate = self._past.between(self.time_s, self.time_s, 1)[0]
+        plate = _motion(self._plate)
+        if lies.any() or ((values[:, :3] - plate.position) @ plate.normal).min() < RADII[1]:
+            values[:, :DRAG], changed = keep_possible(values[:, :DRAG], lies, plate, self._half[0])
+        else:  # nothing is near the plate
+            values[:, 9:DRAG], changed = possible_parameters(values[:, 9:DRAG])
+        self.repaired += int(np.count_nonzero(changed))
 
     def _without_lost(self, values: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Balls [N, 14], and what they predict, with copies of others in place of those that are not finite.
@@ -306,9 +318,14 @@ class BallBelief:
         index = np.arange(len(values))
         index[~finite] = self._generator.choice(index[finite], int((~finite).sum()))
         self.repaired += int((~finite).sum())
-        balls, first = self._balls, 0
-        for part in (part[0] for part in balls.parts()):
-            part[:] = values[index, first : first + part.shape[1]]
-            first += part.shape[1]
-        balls.mode[0] = balls.mode[0][index]
-        return values[index], predicted[index]
+        values = values[index]
+        self._balls.values[:], self._balls.contact[:] = values, self._balls.contact[:, index]
+        return values, predicted[index]
+
+
+def _motion(sample: np.ndarray) -> PlateMotion:
+    """Of one plate, from its sample [22]; the product omega x normal in plain numbers, which are faster."""
+    normal = sample[15:22:3]  # the axes' third column
+    (nx, ny, nz), (wx, wy, wz) = normal.tolist(), sample[10:13].tolist()
+    rate = np.array((wy * nz - wz * ny, wz * nx - wx * nz, wx * ny - wy * nx))
+    return PlateMotion(sample[:3], normal, sample[7:10], rate)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dris.catching.success import normal_tangential
+import numpy as np
+
+from dris.catching.success import dot, length_across
 from dris.core.arrays import namespace_of
 
 RADII = (0.01, 0.06)
 """Radii are kept within these [m]."""
+_BOUNDS = np.array((RADII[0], 0.0, 0.0, 0.0)), np.array((RADII[1], np.inf, np.inf, 1.0))
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,13 @@ class PlateMotion:
     position: Any
     normal: Any
     velocity: Any
-    omega: Any
+    normal_rate: Any
+    """How the normal changes: omega x normal."""
+
+    @classmethod
+    def of(cls, position: Any, normal: Any, velocity: Any, omega: Any) -> PlateMotion:
+        """Of plates with angular velocities omega."""
+        return cls(position, normal, velocity, _cross(omega, normal))
 
 
 def keep_possible(values: Any, lies: Any, plate: PlateMotion, plate_half: float) -> tuple[Any, Any]:
@@ -40,22 +49,27 @@ def keep_possible(values: Any, lies: Any, plate: PlateMotion, plate_half: float)
     """
     xp = namespace_of(values)
     pos, vel, spin = values[..., :3], values[..., 3:6], values[..., 6:9]
-    radius = values[..., 9].clip(*RADII)
-    static = values[..., 10].clip(0.0)
-    dynamic = xp.minimum(values[..., 11].clip(0.0), static)
-    restitution = values[..., 12].clip(0.0, 1.0)
-    scalars = xp.stack((radius, static, dynamic, restitution), axis=-1)
-    cut = xp.any(scalars != values[..., 9:], axis=-1)
-    arm = pos - plate.position
-    height, across = normal_tangential(arm, plate.normal)
-    inside = ~lies & (height < radius) & (height > -radius) & (across < plate_half)
-    nothing = xp.zeros_like(height)
-    lift = xp.where(lies | inside, radius - height, nothing)
+    scalars, cut = possible_parameters(values[..., 9:])
+    radius, arm = scalars[..., 0], pos - plate.position
+    height = dot(arm, plate.normal)
+    inside = ~lies & (abs(height) < radius)
+    if inside.any():
+        inside = inside & (length_across(arm, plate.normal, height) < plate_half)
+    lift = xp.where(lies | inside, radius - height, 0.0)
     # How fast it leaves a plate that turns: n . (v - v_p - w x r), and n . (w x r) = -r . (w x n).
-    leaving = xp.sum((vel - plate.velocity) * plate.normal + arm * _cross(plate.omega, plate.normal), axis=-1)
+    leaving = ((vel - plate.velocity) * plate.normal + arm * plate.normal_rate).sum(axis=-1)
     pos = pos + lift[..., None] * plate.normal
-    vel = vel - xp.where(lies, leaving, nothing)[..., None] * plate.normal
+    vel = vel - xp.where(lies, leaving, 0.0)[..., None] * plate.normal
     return xp.concat((pos, vel, spin, scalars), axis=-1), cut | inside
+
+
+def possible_parameters(values: Any) -> tuple[Any, Any]:
+    """Radius, static and dynamic friction, restitution [..., 4] in their ranges; and which [...] were not."""
+    xp = namespace_of(values)
+    least, most = _BOUNDS if xp is np else (xp.asarray(b, dtype=values.dtype) for b in _BOUNDS)
+    kept = xp.minimum(xp.maximum(values, least), most)
+    kept[..., 2] = xp.minimum(kept[..., 2], kept[..., 1])
+    return kept, (kept != values).any(axis=-1)
 
 
 def _cross(a: Any, b: Any) -> Any:

@@ -10,9 +10,12 @@ import numpy as np
 Quaternion = tuple[float, float, float, float]
 KEPT_S = 0.3
 """So long a past is kept, and so far the plate is carried on [s]."""
+SAMPLE = {"pos": 3, "quat": 4, "vel": 3, "omega": 3, "axes": 9}
+"""The plate at one time, a row of 22 numbers: where its centre is, how it is turned, how both change, and its
+axes, the columns of a matrix that is told row by row."""
 
 
-_FIRST, _SECOND = (0, 1, 2, 3, 0, 0, 1, 3, 3, 3), (0, 1, 2, 3, 1, 2, 2, 0, 1, 2)
+_FIRST, _SECOND = np.array([(0, 1, 2, 3, 0, 0, 1, 3, 3, 3), (0, 1, 2, 3, 1, 2, 2, 0, 1, 2)])
 _ROTATION = np.array(
     [
         (1, 0, 0, 0, -1, 0, 0, 0, -1),  # xx
@@ -65,8 +68,8 @@ class PlatePast:
         ahead[4:8] += 0.5 * KEPT_S * np.array(_product((*row[11:].tolist(), 0.0), row[4:8].tolist()))
         self._rows = np.concatenate((rows[rows[:, 0] > time_s - KEPT_S - 0.1], (row, ahead)))
 
-    def between(self, start_s: float, end_s: float, count: int) -> dict[str, np.ndarray]:
-        """Poses and velocities at `count` times, evenly from start to end.
+    def between(self, start_s: float, end_s: float, count: int) -> np.ndarray:
+        """Poses and velocities at `count` times, evenly from start to end: [count, 22], see `SAMPLE`.
 
         Raises:
             ValueError: Nothing has been measured yet.
@@ -75,16 +78,17 @@ class PlatePast:
         if not len(rows):
             raise ValueError("the plate has not been measured yet: call track_plate before a ball is seen")
         times = start_s + np.arange(count) * ((end_s - start_s) / max(count - 1, 1))
-        index = np.searchsorted(rows[:, 0], times).clip(1, len(rows) - 1)
-        before, after = rows[index - 1], rows[index]
-        share = ((times - before[:, 0]) / (after[:, 0] - before[:, 0])).clip(0.0, 1.0)[:, None]
-        found = (1 - share) * before + share * after
-        quat = found[:, 4:8]
-        quat /= np.sqrt(np.einsum("ij,ij->i", quat, quat))[:, None]
-        return {
-            "pos": found[:, 1:4], "quat": quat, "vel": found[:, 8:11], "omega": found[:, 11:],
-            "axes": _matrices(quat),
-        }  # fmt: skip
+        index = rows[1:-1, 0].searchsorted(times)  # without the ends: there is always a row before and after
+        before = rows.take(index, axis=0)
+        change = rows.take(index + 1, axis=0) - before
+        share = (times - before[:, 0]) / change[:, 0]
+        if start_s < rows[0, 0] or end_s > rows[-1, 0]:
+            share = share.clip(0.0, 1.0)
+        change *= share[:, None]
+        before += change
+        quat = before[:, 4:8]
+        quat /= np.sqrt(np.vecdot(quat, quat))[:, None]
+        return np.concatenate((before[:, 1:], _matrices(quat)), axis=1)
 
 
 def _rate(before: np.ndarray, after: np.ndarray) -> np.ndarray:
@@ -127,5 +131,5 @@ def quaternion_of(rotation: np.ndarray) -> Quaternion:
 
 
 def _matrices(quat: np.ndarray) -> np.ndarray:
-    """Rotations [n, 3, 3] of unit quaternions [n, 4]; SciPy's takes several times as long for so few."""
-    return ((quat[:, _FIRST] * quat[:, _SECOND]) @ _ROTATION).reshape(-1, 3, 3)
+    """Rotations [n, 9] of unit quaternions [n, 4]; SciPy's takes several times as long for so few."""
+    return (quat.take(_FIRST, axis=1) * quat.take(_SECOND, axis=1)) @ _ROTATION

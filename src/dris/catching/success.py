@@ -14,12 +14,21 @@ text says on the plate, whose inner disc has 0.12 m [paper]."""
 
 def normal_tangential(vectors: Any, normal: Any) -> tuple[Any, Any]:
     """Parts of vectors [..., 3] along unit normals [..., 3] (signed) and across them (length)."""
-    xp = namespace_of(vectors)
-    x, y, z = (vectors[..., k] for k in range(3))
-    nx, ny, nz = (normal[..., k] for k in range(3))
-    along = x * nx + y * ny + z * nz
+    along = dot(vectors, normal)
+    return along, length_across(vectors, normal, along)
+
+
+def dot(a: Any, b: Any) -> Any:
+    """Of vectors [..., 3]."""
+    (ax, ay, az), (bx, by, bz) = ([v[..., k] for k in range(3)] for v in (a, b))
+    return ax * bx + ay * by + az * bz
+
+
+def length_across(vectors: Any, normal: Any, along: Any) -> Any:
+    """Of vectors [..., 3], across unit normals [..., 3], given how far they reach along them [...]."""
+    (x, y, z), (nx, ny, nz) = ([v[..., k] for k in range(3)] for v in (vectors, normal))
     square = (x - along * nx) ** 2 + (y - along * ny) ** 2 + (z - along * nz) ** 2
-    return along, xp.sqrt(square)
+    return namespace_of(vectors).sqrt(square)
 
 
 def reward_terms(config: CatchingConfig, states: Any, normal: Any, plate_half: float) -> dict[str, Any]:

@@ -266,7 +266,7 @@ class CatchingTask(Task):
         """Balls as `read_instances` reads them, from `first` on [B, N - first, 13]; see `keep_possible`."""
         world, lies = self.world, self.world.mode[:, first:] > 0
         parts = (world.plate_pos, plate_normal(world.plate_quat), world.plate_vel, world.plate_omega)
-        plate = PlateMotion(*(part[:, None] for part in parts))
+        plate = PlateMotion.of(*(part[:, None] for part in parts))
         possible, changed = keep_possible(values, lies, plate, self.plate_half_length)
         sizes = [3, 3, 3, 1, 1, 1, 1]
         for held, value in zip(self._parts(), possible.split(sizes, dim=-1), strict=True):

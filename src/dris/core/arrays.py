@@ -10,7 +10,10 @@ from array_api_compat import array_namespace
 
 def namespace_of(*values: Any) -> Any:
     """The functions for some arrays; NumPy's own at once, for a robot asks a thousand times a second."""
-    return np if all(type(value) is np.ndarray for value in values) else array_namespace(*values)
+    for value in values:
+        if type(value) is not np.ndarray:
+            return array_namespace(*values)
+    return np
 
 
 def at_least(values: Any, least: float) -> Any:
