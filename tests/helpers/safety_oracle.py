@@ -52,32 +52,30 @@ DH = [(0, 0.333, 0), (0, 0, -math.pi / 2), (0, 0.316, math.pi / 2), (0.0825, 0, 
 
 
 def dh_flange(q):
-    pose = np.eye(4)
-    for (a, d, alpha), theta in zip(DH, q, strict=True):
-        ca, sa, ct, st_ = math.cos(alpha), math.sin(alpha), math.cos(theta), math.sin(theta)
-        pose = pose @ np.array(
-            [
-                [ct, -st_, 0, a],
-                [st_ * ca, ct * ca, -sa, -d * sa],
-                [st_ * sa, ct * sa, ca, d * ca],
-                [0, 0, 0, 1],
-            ]
-        )
+    """Poses [..., 4, 4] of the flange at joints q [..., 7]."""
+    q = np.asarray(q, dtype=float)
+    pose = np.broadcast_to(np.eye(4), (*q.shape[:-1], 4, 4))
+    for j, (a, d, alpha) in enumerate(DH):
+        ca, sa, ct, st_ = math.cos(alpha), math.sin(alpha), np.cos(q[..., j]), np.sin(q[..., j])
+        step = np.zeros_like(pose)
+        step[..., 0, :] = np.stack((ct, -st_, 0 * ct, a + 0 * ct), axis=-1)
+        step[..., 1, :] = np.stack((st_ * ca, ct * ca, -sa + 0 * ct, -d * sa + 0 * ct), axis=-1)
+        step[..., 2, :] = np.stack((st_ * sa, ct * sa, ca + 0 * ct, d * ca + 0 * ct), axis=-1)
+        step[..., 3, 3] = 1.0
+        pose = pose @ step
     return pose @ np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.107], [0, 0, 0, 1]])
 
 
 def dh_plate(q):
-    """Centre of the plate's top face, and its corners: mounted by hand, see test_export."""
+    """Centres [..., 3] of the plate's top face, and its corners [..., 8, 3]: mounted by hand, see test_export."""
     flange = dh_flange(q)
     c = math.sqrt(0.5)
-    hand = flange[:3, :3] @ np.array([[c, c, 0], [-c, c, 0], [0, 0, 1]])  # turned by -45 degrees
-    middle = flange[:3, 3] + hand @ np.array([0.13, 0, 0.1034])
+    hand = flange[..., :3, :3] @ np.array([[c, c, 0], [-c, c, 0], [0, 0, 1]])  # turned by -45 degrees
+    middle = flange[..., :3, 3] + hand @ np.array([0.13, 0, 0.1034])
     axes = hand @ np.diag([1.0, -1.0, -1.0])  # turned by pi about x
-    corners = [
-        middle + axes @ np.array([sx * 0.12, sy * 0.12, sz * 0.005])
-        for sx, sy, sz in itertools.product((-1, 1), repeat=3)
-    ]
-    return middle + axes @ np.array([0, 0, 0.005]), np.array(corners)
+    sides = np.array(list(itertools.product((-0.12, 0.12), (-0.12, 0.12), (-0.005, 0.005))))
+    corners = middle[..., None, :] + sides @ np.swapaxes(axes, -1, -2)
+    return middle + axes @ np.array([0, 0, 0.005]), corners
 
 
 def allowed_speeds(j, q):
