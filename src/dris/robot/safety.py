@@ -89,8 +89,8 @@ def filter_reference(
     fired |= cut_by
     if (held or any(cut_by.values())) and (near := walls.passed(reference)):
         # Not the wish but the arm's own motion leads there: brake as fast as all else allows.
-        fired |= dict.fromkeys(near, True)
-        reference, _ = soft.applied(walls.nearest_inside())
+        reference, cut_by = soft.applied(walls.nearest_inside())
+        fired |= dict.fromkeys((*near, *(clause for clause, cuts in cut_by.items() if cuts)), True)
     clauses = held + tuple(clause for clause in get_args(Clause) if fired.get(clause))
     if not np.isfinite(reference).all():  # limits that are none
         return Filtered(last, "stop", ("not finite",))
