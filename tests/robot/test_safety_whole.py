@@ -165,6 +165,18 @@ def test_the_whole_filter_keeps_every_limit_whatever_comes_in():
     assert all(fired[clause] for clause in (*CLAUSES, "position", "jump", "stale", "not finite"))
 
 
+def test_what_is_cut_while_it_brakes_at_a_wall_is_named():
+    """Found by `check`: the speed of plate and joints gave way to the torque rate, which was not told."""
+    q = np.array([-2.3459, 0.0118, -2.4128, -0.3211, -0.2305, 3.6997, 2.9802])
+    dq = np.array([-1.0934, -1.1539, 0.5214, -2.4043, 0.1578, -0.2150, -0.9198])
+    last = np.array([-2.4826, -0.1695, -2.3383, -0.6016, -0.2095, 3.6675, 2.8652])
+    bias, inertia = ARM.bias(q, dq), ARM.mass_matrix(q)
+    torque = K * (last - q + 1e-3 * dq) - D * dq + bias
+    found = filtered(last, q, dq, last, bias=bias, torque=torque, inertia=inertia)
+    assert {"plate speed", "coupling"} <= set(found.beyond) and "workspace" in found.clauses
+    assert "torque rate" in found.clauses
+
+
 if __name__ == "__main__":
     total, first = int(sys.argv[1]), int(sys.argv[2])
     every: Counter = Counter()
