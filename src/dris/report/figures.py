@@ -273,7 +273,13 @@ def time_budget(result: dict[str, Any]) -> bytes:
         axes.barh(height, inner_share, left=share - inner_share, color="#d9a400", height=0.5)
         text = f"{median:.2f} of {periods[name]:g} ms ({label} {of_it['median_ms']:.2f}); 99 %: {rare:.1f}"
         axes.annotate(
-            text, (share, height), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9
+            text,
+            (share, height),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )
         longest = max(longest, share)
     axes.axvline(1.0, color=GREY, linewidth=1)
