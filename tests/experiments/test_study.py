@@ -169,6 +169,15 @@ def test_the_quick_size_of_the_belief_s_study_runs(tmp_path):
     assert {"belief.png", "belief-size.png"} <= {file.name for file in (tmp_path / "page").iterdir()}
 
 
+def test_methods_that_are_not_looked_at_widely_have_fewer_scores(tmp_path):
+    """A page of the belief's study wanted the wide conditions of every method, and there was none."""
+    wide = (("", ("noise-4",)),)
+    study = small(jobs=JOBS[:2], episodes=10, widely=("e2e",), wide_conditions=wide)
+    assert dict(run_study(study, tmp_path / "out", tmp_path / "work")) == dict.fromkeys(JOBS[:2], "")
+    results = load_results(tmp_path / "out")
+    assert len(results.scores("", "e2e", "noise-4")) == 1 and results.scores("", "dris-10", "noise-4") == []
+
+
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     bad = small(jobs=(Job("e2e", "nonsense", 0), JOBS[0]))
     done = dict(run_study(bad, tmp_path / "out", tmp_path / "work"))

@@ -45,6 +45,7 @@ class Plan(Struct, frozen=True):
     episodes: Count
     seed: Count
     more_conditions: list[tuple[str, list[str]]] = []
+    widely: list[str] = []
     wide_conditions: list[tuple[str, list[str]]] = []
 
 
@@ -110,9 +111,11 @@ class Results:
         """Presets that the study plans."""
         return list(dict.fromkeys(job.preset for job in self.plan.jobs))
 
-    def conditions(self, preset: str) -> list[str]:
-        """Conditions that runs of a preset are scored under, all of them or some."""
-        more = (self.plan.more_conditions, self.plan.wide_conditions)
+    def conditions(self, preset: str, method: str = "") -> list[str]:
+        """Conditions that runs of a preset are scored under, all of them or some; or those of a method."""
+        more = [self.plan.more_conditions]
+        if not method or method in self.plan.widely:
+            more.append(self.plan.wide_conditions)
         return [*self.plan.conditions, *(name for of in more for name in dict(of).get(preset, ()))]
 
     def measures(self, preset: str) -> list[str]:
@@ -230,7 +233,7 @@ def load_results(folder: Path) -> Results:
         cell = read_as(file, Cell, "study-run")
         if (cell.method, cell.preset, cell.seed) != (job.method, job.preset, job.seed):
             raise ValueError(f"{file} is not the result of {job.name}: remove it and run the study again")
-        wanted = scored_with(job.method, tuple(results.conditions(job.preset)))
+        wanted = scored_with(job.method, tuple(results.conditions(job.preset, job.method)))
         unscored = [name for name in wanted if name not in cell.scores]
         if unscored:
             raise ValueError(f"{file}: scores: there is no {', '.join(unscored)}")
