@@ -9,7 +9,7 @@ from tests.helpers.sights import PLAIN, START, TIMES, VELOCITY, throw_sights
 from dris.perception.camera import laboratory_rig
 from dris.perception.detect import _kasa
 from dris.perception.equations import Anchor, Equations, Sights, pixel_weight
-from dris.perception.health import Sizes, seen_radii, sizes_m
+from dris.perception.health import Sizes, sizes_m
 from dris.perception.motion import FALLS_OR_ROLLS, GRAVITY_IN_BASE, NONE, Motion, fit_motion
 from dris.perception.pictures import Pictures
 from dris.perception.plate import Plate, impact_time
@@ -124,7 +124,7 @@ def test_sizes_that_are_kept_are_those_of_the_present_sights():
     kept = Sizes()
     for of, some in ((motion, sights), (motion, sights), (other, sights), (other, sights[:-2])):
         assert kept.radius_m(some, of) == pytest.approx(np.median(sizes_m(some, of)), rel=1e-12, abs=1e-15)
-        assert kept.seen(some, of) == pytest.approx(seen_radii(some, of), rel=1e-12, abs=1e-15)
+        assert kept.seen(some, of) == pytest.approx(Sizes().seen(some, of), rel=1e-12, abs=1e-15)
 
 
 def test_a_circle_by_least_squares_is_the_full_systems():

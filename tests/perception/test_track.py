@@ -22,7 +22,7 @@ from sights import (
 )
 
 from dris.perception.detect import Detection
-from dris.perception.health import seen_radii, sizes_m
+from dris.perception.health import Sizes, sizes_m
 from dris.perception.motion import GRAVITY_IN_BASE, fit_motion
 from dris.perception.plate import Plate, across_impact, impact_time
 from dris.perception.track import BallTracker, TrackerConfig
@@ -202,7 +202,7 @@ def test_radii_for_all_sights_at_once_are_those_of_a_plain_loop():
         medians = [np.median(sizes) for sizes in fitted]
         assert sizes_m(sights, motion) == pytest.approx(plain, rel=0, abs=1e-12)
         assert tracker.radius_m == pytest.approx(np.median(plain), rel=0, abs=1e-12)
-        assert seen_radii(sights, motion) == pytest.approx(medians, rel=0, abs=1e-12)
+        assert Sizes().seen(sights, motion) == pytest.approx(medians, rel=0, abs=1e-12)
         assert tracker.state(at).health.radii_m == pytest.approx(medians, rel=0, abs=1e-12)
     assert len(sights) == 73 and len(fitted[0]) < 36 and plain == pytest.approx([0.03] * 73, rel=0.01)
 
@@ -210,9 +210,9 @@ def test_radii_for_all_sights_at_once_are_those_of_a_plain_loop():
 def test_a_camera_that_saw_nothing_has_no_radius():
     motion = fit_motion(throw_sights(PLAIN, START, VELOCITY, TIMES), GRAVITY_IN_BASE, 0.3)
     only = [exact_sight(PLAIN, motion.reference_s, 1, NEAR_PLATE)]
-    first, second = seen_radii(only, motion)
+    first, second = Sizes().seen(only, motion)
     assert math.isnan(first) and second == 0.0
-    assert len(sizes_m([], motion)) == 0 and all(map(math.isnan, seen_radii([], motion)))
+    assert len(sizes_m([], motion)) == 0 and all(map(math.isnan, Sizes().seen([], motion)))
 
 
 def test_a_ball_on_a_ramp_doubts_its_velocity():

@@ -58,11 +58,6 @@ def sizes_m(sights: Sequence[Bearing], motion: Motion) -> Array:
     return sizes
 
 
-def seen_radii(sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
-    """The ball's radius as each camera sees it, over the sights that a motion was fitted to."""
-    return _medians(sights, sizes_m(sights, motion).tolist(), motion)
-
-
 def _medians(sights: Sequence[Bearing], sizes: Sequence[float], motion: Motion) -> tuple[float, float]:
     start_s = motion.reference_s - motion.span_s - 1e-9
     seen: tuple[list[float], list[float]] = ([], [])
@@ -95,5 +90,5 @@ class Sizes:
         return self._radius_m
 
     def seen(self, sights: Sequence[Bearing], motion: Motion) -> tuple[float, float]:
-        """`seen_radii`."""
+        """As each camera sees it, over the sights that the motion was fitted to; NaN if it saw none."""
         return _medians(sights, self._look(sights, motion), motion)

@@ -165,8 +165,8 @@ def lying(sights: Sequence[Bearing], plate: Plate, time_s: float) -> tuple[Array
 def places_apart(sights: Sequence[Bearing], plate: Plate) -> float:
     """How far apart two cameras put a ball that lies on the plate, by the youngest sight of each [m].
 
-    Rays meet on the plate only if the ball is there: one in the air, h above it, is put about 2 h apart by
-    cameras whose rays cross at a right angle. Infinite if not both see it there.
+    Rays meet on the plate only if the ball is there: one in the air, h above it, is put 2 h apart and
+    more by cameras that look down by 30 degrees or less, at right angles. Infinite if not both see it there.
     """
     first, second = (
         resting_place(seen[-1], plate) if (seen := [s for s in sights if s.camera == camera]) else None
