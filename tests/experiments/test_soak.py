@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from dris.catching.control import BallEstimate
-from dris.experiments.soak import GOES_ON, NETWORK, PAIRS, Eyes, Round, Watch, _Round, soak, summary, together
+from dris.experiments.soak import Round, Watch, _Round, soak, summary
+from dris.experiments.soak_faults import CAMERAS, GOES_ON, NETWORK, PAIRS, Eyes, Wires, together
+from dris.perception.sources import Frame
 from dris.robot.arm import ArmError
 
 
@@ -86,6 +88,34 @@ def test_sights_that_freeze_grow_old():
     assert eyes.estimate(1.4) is None
 
 
+def test_what_becomes_of_frames_on_their_way():
+    """Ten pictures of each camera, then the eleventh with something wrong: pictures are numbered by time."""
+
+    def frame(k, camera=0):
+        return Frame(0.01 * k, camera, np.full((1, 1, 3), k, np.uint8))
+
+    def after_ten(fault, camera=0, more=1):
+        wires = Wires()
+        for k in range(10):
+            assert wires(frame(k, camera)).image[0, 0, 0] == k
+        wires.faults = (fault,)
+        return [wires(frame(10 + k, camera)) for k in range(more)]
+
+    def pictures(frames):
+        assert [one.time_s for one in frames] == pytest.approx([0.1, 0.11, 0.12])
+        return [int(one.image[0, 0, 0]) for one in frames]
+
+    assert pictures(after_ten("frozen-cameras", 1, 3)) == [9, 9, 9]
+    assert pictures(after_ten("frozen-camera", 0, 3)) == [9, 9, 9]
+    assert pictures(after_ten("frozen-camera", 1, 3)) == [10, 11, 12]
+    assert pictures(after_ten("repeating-cameras", 0, 3)) == [0, 1, 2]
+    assert after_ten("silent-cameras") == [None]
+    assert after_ten("stamps-ahead")[0].time_s == pytest.approx(1.1)
+    assert {name for (name,) in CAMERAS} == {
+        "frozen-camera", "frozen-cameras", "repeating-cameras", "silent-cameras", "stamps-ahead"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(("left", "new_driver"), [(1, False), (0, True)])
 def test_a_driver_that_has_cleared_its_errors_is_replaced(left, new_driver):
     """The bound of a connection; somebody would have looked at a robot by then."""
@@ -116,11 +146,12 @@ def test_an_arm_stops_for_what_must_stop_it_and_goes_on_afterwards(tmp_path):
     from dris.robot.runtime import Runtime
 
     export("dris-200", tmp_path / "exported", 0)
-    watch, faults = Watch(), (("deaf",), ("killed-driver", "lossy"), ("full-disk",))
+    watch, faults = Watch(), (("deaf",), ("killed-driver", "lossy"), ("full-disk",), ("frozen-camera",))
     assert "lossy" in GOES_ON and "deaf" in NETWORK
     with TwinRig(Runtime(tmp_path / "exported"), "127.0.7.21", silence_s=5.0, watch=watch) as rig:
-        deaf, killed, full = soak(rig, watch, 1, lambda number: number == 3, faults)
-    assert not (deaf.missed or killed.missed or full.missed), (deaf, killed, full)
+        deaf, killed, full, frozen = soak(rig, watch, 1, lambda number: number == 4, faults)
+    assert not any(one.missed for one in (deaf, killed, full, frozen)), (deaf, killed, full, frozen)
+    assert frozen.injected and "frozen camera" in frozen.ended
     assert deaf.reflexes == ("communication_constraints_violation",) and deaf.recovered
     assert killed.new_driver and "driver's process is gone" in killed.ended
     assert full.ended == "fault: the log cannot be written: No space left on device" and not full.new_driver

@@ -16,7 +16,7 @@ from dris.core import validation
 def soak(
     policy: tyro.conf.Positional[str] = "dris-200",
     wishes: Literal["policy", "wild"] = "policy",
-    faults: Literal["alone", "pairs"] = "alone",
+    faults: Literal["alone", "pairs", "cameras"] = "alone",
     minutes: float = 60.0,
     seed: int = 80001,
     address: str = "127.0.0.1",
@@ -32,7 +32,8 @@ def soak(
         wishes: policy: it catches balls while things go wrong at random. wild: nothing is caught; random and
             adversarial joints go through law, filter and driver, every other round without the law.
         faults: alone: one a throw, all of them and then at random. pairs: two at once, every pair of them
-            once, and then it ends.
+            once, and then it ends. cameras: what cameras do wrong, from rendered images, each three times,
+            and then it ends; all others see the truth.
         minutes: How long at most; a round that has begun is finished.
         seed: Of throws and faults.
         address: Loopback address of the twin's robot.
@@ -45,18 +46,19 @@ def soak(
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig
-    from dris.experiments.soak import ALONE, PAIRS, SILENCE_S, Round, Watch, summary
+    from dris.experiments.soak import SILENCE_S, Round, Watch, summary
     from dris.experiments.soak import soak as rounds_of
+    from dris.experiments.soak_faults import ALONE, CAMERAS, PAIRS
     from dris.robot.runtime import Runtime
 
     end = time.monotonic() + 60 * minutes
     if wishes == "wild":
         return _wild(policy, seed, address, end, json_file)
     rounds: list[Round] = []
-    watch, tried = Watch(), PAIRS if faults == "pairs" else ALONE
+    watch, tried = Watch(), {"alone": ALONE, "pairs": PAIRS, "cameras": 3 * CAMERAS}[faults]
 
     def enough(number: int) -> bool:
-        return time.monotonic() > end or (faults == "pairs" and number == len(PAIRS))
+        return time.monotonic() > end or (faults != "alone" and number == len(tried))
 
     with (
         exported(policy) as folder,

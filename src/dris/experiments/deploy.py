@@ -28,6 +28,7 @@ from dris.lab.objects import THINGS
 from dris.lab.observer import TruthObserver
 from dris.lab.trial import TRIAL_S, comes, is_lost
 from dris.lab.twin import TICK_S, Twin, TwinConfig
+from dris.perception.sources import Frame
 from dris.robot.arm import Arm, ArmError
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
@@ -137,11 +138,20 @@ class TwinRig:
         """Whether a motion runs on the robot."""
         return self.server.cabinet.motion is not None
 
-    def eyes(self, what: str, seed: int, perfect: bool) -> LookingObserver:
-        """What tells where the thing is: the truth or cameras, behind the policy's belief if it has one."""
+    def eyes(
+        self, what: str, seed: int, perfect: bool, wires: Callable[[Frame], Frame | None] | None = None
+    ) -> LookingObserver:
+        """What tells where the thing is: the truth or cameras, behind the policy's belief if it has one.
+
+        Args:
+            what: The thing.
+            seed: Of cameras and belief.
+            perfect: The truth.
+            wires: What becomes of the cameras' frames on their way, if something does.
+        """
         seen: LookingObserver = TruthObserver(self.twin)
         if not perfect:
-            seen = CameraObserver(self.twin, THINGS[what], seed=seed)
+            seen = CameraObserver(self.twin, THINGS[what], seed=seed, wires=wires)
         return with_belief(seen, self.runtime.contract.filter(), self.config, self.twin.kinematics, seed)
 
     def prepare(self, what: str, launch: Launch, seed: int, perfect: bool) -> None:

@@ -13,53 +13,32 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from dris.catching.control import BallEstimate, BallObserver
 from dris.experiments.deploy import TwinRig
+from dris.experiments.soak_faults import (
+    ALONE,
+    CAMERAS,
+    GOES_ON,
+    IN_CATCH,
+    NETWORK,
+    Eyes,
+    Together,
+    Wires,
+    together,
+)
 from dris.experiments.trials.cells import cells_of
 from dris.lab.fci.cabinet import STANDING
 from dris.lab.fci.faults import Faults
 from dris.lab.objects import THINGS
-from dris.lab.observer import TruthObserver
-from dris.perception.arrival import Arrival
-from dris.perception.plate import Plate
 from dris.robot.arm import ArmError
 from dris.robot.log import Log
 from dris.robot.session import Session
 
-Fault = Literal[
-    "none", "lossy", "deaf", "silent", "garbage", "user-stop", "closed", "frozen-sight", "blind", "distrust",
-    "not-finite", "killed-driver", "silent-session", "full-disk",
-]  # fmt: skip
-"""none, lossy (a tenth of all datagrams lost, late, doubled or out of order): it goes on. blind: it holds,
-and returns after a second. All others must stop the arm. deaf, silent: 60 ms without commands or states.
-garbage: a datagram that is no state. closed: the robot closes the connection. frozen-sight: the last sight,
-ever older. distrust: the monitor says stop. not-finite: an action is none. killed-driver: SIGKILL.
-silent-session: nobody asks the driver any more."""
-GOES_ON: tuple[Fault, ...] = ("none", "lossy", "blind")
-IN_CATCH: tuple[Fault, ...] = ("frozen-sight", "blind", "not-finite")
-"""Faults of what only a catch uses."""
-_SHARE = 0.025
-LOSSY = Faults(
-    lost_states=_SHARE, late_states=_SHARE, duplicated_states=_SHARE, reordered_states=_SHARE,
-    lost_commands=_SHARE, late_commands=_SHARE, duplicated_commands=_SHARE, reordered_commands=_SHARE,
-)  # fmt: skip
-NETWORK: dict[Fault, Faults] = {
-    "lossy": LOSSY,
-    "deaf": Faults(deaf_at_ms=0, deaf_ms=60),
-    "silent": Faults(silent_at_ms=0, silent_ms=60),
-    "garbage": Faults(garbage_at_ms=0),
-    "user-stop": Faults(user_stop_at_ms=0, user_stop_ms=300),
-    "closed": Faults(close_at_ms=0),
-}
-ALONE: tuple[tuple[Fault, ...], ...] = tuple((fault,) for fault in get_args(Fault))
-PAIRS: tuple[tuple[Fault, ...], ...] = tuple(combinations([f for f in get_args(Fault) if f != "none"], 2))
 WITHIN_S = 1.5
 """An arm that has not come to rest by then, in robot time, has missed its stop [s]."""
 SILENCE_S = 3.0
@@ -95,41 +74,6 @@ class Round:
     files: int
 
 
-class Eyes:
-    """The truth, until something is wrong with it."""
-
-    trust = ("fine", "")
-
-    def __init__(self, behind: BallObserver):
-        self._behind = behind
-        self.faults: tuple[Fault, ...] = ()
-        self._last: tuple[float, BallEstimate] | None = None
-        self.radius_m = behind.radius_m
-
-    def observe_joints(self, time_s: float, q: np.ndarray) -> None:
-        """Handed on."""
-        self._behind.observe_joints(time_s, q)
-
-    def observe_plate(self, plate: Plate) -> None:
-        """Handed on."""
-        self._behind.observe_plate(plate)
-
-    def estimate(self, time_s: float) -> BallEstimate | None:
-        """What is true, old, or nothing."""
-        if "blind" in self.faults:
-            return None
-        if "frozen-sight" in self.faults and self._last is not None:
-            seen_s, ball = self._last
-            return BallEstimate(ball.position, ball.velocity, time_s - seen_s)
-        found = self._behind.estimate(time_s)
-        self._last = None if found is None else (time_s, found)
-        return found
-
-    def arrival(self, time_s: float, height_m: float) -> Arrival | None:
-        """Handed on."""
-        return self._behind.arrival(time_s, height_m)
-
-
 class Watch:
     """When the arm came to rest after a fault, by the robot's clock; called every millisecond."""
 
@@ -160,7 +104,7 @@ def soak(
     watch: Watch,
     seed: int,
     enough: Callable[[int], bool],
-    faults: tuple[tuple[Fault, ...], ...] = ALONE,
+    faults: tuple[Together, ...] = ALONE,
 ) -> Iterator[Round]:
     """Rounds until `enough` of their number; the first go through all faults once, then they are drawn.
 
@@ -181,9 +125,10 @@ class _Round:
         watch: Watch,
         generator: np.random.Generator,
         number: int,
-        faults: tuple[Fault, ...],
+        faults: Together,
     ):
         self.rig, self.watch, self.number, self.faults = rig, watch, number, faults
+        self.wires, self.perfect = Wires(), faults not in CAMERAS
         self.what, _, self.launch = cells_of("ramps")[int(generator.integers(len(cells_of("ramps"))))]
         self.seed, self.after_s = int(generator.integers(2**31)), float(generator.uniform(0.0, LATEST_S))
         self.injected, self.broken = False, False
@@ -227,18 +172,25 @@ class _Round:
 
     def _begin(self, session: Session) -> None:
         rig = self.rig
-        rig.gate.tick(lambda: rig.plant.start_trial(THINGS[self.what], self.launch, self.seed))
+        rig.gate.tick(lambda: rig.prepare(self.what, self.launch, self.seed, self.perfect))
         rig.gate.release()
         rig.home(session)
 
     def _throw(self, session: Session) -> None:
         rig = self.rig
-        eyes = Eyes(TruthObserver(rig.twin))
+        eyes: Eyes
 
         def begin() -> None:
+            nonlocal eyes
             rig.plant.start_trial(THINGS[self.what], self.launch, self.seed)
-            session.observer = eyes
+            seen = rig.eyes(self.what, self.seed, self.perfect, self.wires)
+            session.observer = eyes = Eyes(seen)
             session.arm_now()
+
+        def work() -> None:
+            if rig.moves():
+                eyes.tick()
+            session.tick()
 
         rig.gate.tick(begin)
         end_s = ROUND_S
@@ -249,7 +201,7 @@ class _Round:
             if "silent-session" in self.faults and self.injected:
                 rig.gate.release()  # robot time goes on without us
                 time.sleep(SILENCE_S + 1.0)
-            self._tick(session.tick)
+            self._tick(work)
 
     def _now(self, session: Session) -> bool:
         if self.faults == ("none",):
@@ -272,13 +224,11 @@ class _Round:
         network = [NETWORK[fault] for fault in self.faults if fault in NETWORK]
         if network:
             rig.server.set_faults(together(network))
-        if "distrust" in self.faults:
-            eyes.trust = ("stop", "a fault of the soak")
         if "killed-driver" in self.faults:
             rig.arm.process.kill()
         if "full-disk" in self.faults:
             session._log.file = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
-        eyes.faults = self.faults
+        eyes.faults = self.wires.faults = self.faults
 
     def _wait_for_rest(self) -> float | None:
         """Until the robot itself stands, or should have."""
@@ -309,12 +259,6 @@ class _Round:
     def _clear(self) -> None:
         self.rig.server.set_faults(Faults())
         self.rig.server.cabinet.user_stop(False)
-
-
-def together(faults: list[Faults]) -> Faults:
-    """All of some faults of the network at once."""
-    plain = asdict(Faults())
-    return Faults(**{k: v for one in faults for k, v in asdict(one).items() if v != plain[k]})
 
 
 def resident_mb(process: int | None) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import colorsys
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import cv2
@@ -114,6 +115,7 @@ class CameraObserver(EyesObserver):
         seed: int = 0,
         believed: Rig | None = None,
         monitor: MonitorConfig | None = None,
+        wires: Callable[[Frame], Frame | None] | None = None,
     ):
         """Open the eyes.
 
@@ -124,6 +126,7 @@ class CameraObserver(EyesObserver):
             seed: Of noise, jitter and losses.
             believed: The cameras as calibrated, if that differs from what they are.
             monitor: From when on the eyes do not believe themselves.
+            wires: What becomes of a frame on its way; None: it is lost.
         """
         self.config = config = config or CameraObserverConfig()
         self._names = [camera.name for camera in twin.config.lab.cameras]
@@ -131,7 +134,7 @@ class CameraObserver(EyesObserver):
         self._maps = [lens_maps(self.rig[k]) for k in (0, 1)]
         eyes = Eyes(believed or self.rig, thing.outline, detector(thing), config.tracker, monitor)
         super().__init__(eyes, thing.radius)
-        self._twin = twin
+        self._twin, self._wires = twin, wires
         generator = np.random.default_rng(seed)
         self._planned = deque(exposures(config.sensor, 0.0, LONGEST_S, generator))
         self._shape = (self.rig[0].height, self.rig[0].width, 3)
@@ -172,7 +175,9 @@ class CameraObserver(EyesObserver):
         self._open = [shot for shot in self._open if shot.instants]
         while self._travelling and self._travelling[0][0] <= twin.time_s + 1e-9:
             _, frame, whole = self._travelling.popleft()
-            self.take(frame, twin.time_s, whole)
+            arrived = frame if self._wires is None else self._wires(frame)
+            if arrived is not None:
+                self.take(arrived, twin.time_s, whole)
 
     def take(self, frame: Frame, now_s: float, whole: bool = True) -> Detection | None:
         """Look at a frame that has come, and keep it for videos."""

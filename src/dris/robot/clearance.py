@@ -27,17 +27,23 @@ class Clearance:
         self._site = self._model.site("plate").id
         self._plate = self._model.geom("plate").id
         self._hand = self._model.body("hand").id
-        held = {self._model.body(name).id for name in MOVING_WITH_PLATE}
-        bodies = self._model.geom_bodyid.tolist()
-        self._others = np.array([g for g, body in enumerate(bodies) if body not in held])
-        self._spheres = self._model.geom_rbound[self._others] + self._model.geom_rbound[self._plate]
-        low = {self._model.body(name).id for name in LOW}
-        self._low = np.array([g for g, body in enumerate(bodies) if body in low])
-        self._extents = np.array([self._extent(geom) for geom in self._low])
+        # A chain's shapes are numbered from its base to its end; views into the data cost nothing to read.
+        self._others = range(self._first(MOVING_WITH_PLATE))
+        low = slice(self._first(LOW), None)
+        self._spheres = self._model.geom_rbound[: len(self._others)] + self._model.geom_rbound[self._plate]
+        self._extents = np.array([self._extent(geom) for geom in range(self._model.ngeom)[low]])
+        self._place, self._shape = self._data.site_xpos[self._site], self._data.geom_xpos[self._plate]
+        self._other_shapes = self._data.geom_xpos[: len(self._others)]
+        self._heights, self._verticals = self._data.geom_xpos[low, 2], self._data.geom_xmat[low, 6:9]
         half = self._model.geom_size[self._plate]
         self._sides = np.array([(sx * half[0], sy * half[1], 0.0) for sx in (-1, 1) for sy in (-1, 1)])
         self.home = np.array(home, dtype=float)
         self.home_position = self.plate(self.home)
+
+    def _first(self, bodies: tuple[str, ...]) -> int:
+        """The first shape of bodies that are the last of the chain."""
+        held = {self._model.body(name).id for name in bodies}
+        return min(g for g, body in enumerate(self._model.geom_bodyid.tolist()) if body in held)
 
     def _extent(self, geom: int) -> np.ndarray:
         """Half lengths [3] of a shape along its own axes [m]."""
@@ -51,17 +57,16 @@ class Clearance:
         """Centre [3] of the plate's top face at joints q [M], base frame."""
         self._data.qpos[:] = q
         mujoco.mj_kinematics(self._model, self._data)
-        return self._data.site_xpos[self._site].copy()
+        return self._place.copy()
 
     def lowest(self) -> float:
         """Height of the lowest point of plate, hand, wrist and forearm, at the joints asked for last [m].
 
         Of cylinders and capsules a little lower than it is: half length and radius along the vertical.
         """
-        up = np.abs(self._data.geom_xmat[self._low][:, 6:9])  # the vertical in each shape's axes
-        down = up * self._extents
-        below = down[:, 0] + down[:, 1] + down[:, 2]  # a sum takes three times as long
-        return min((self._data.geom_xpos[self._low][:, 2] - below).tolist())
+        # The vertical in each shape's axes, times its half lengths.
+        below = np.einsum("gk,gk->g", np.abs(self._verticals), self._extents)
+        return min((self._heights - below).tolist())
 
     def to_robot(self, within: float = FAR) -> float:
         """Distance from the plate to the robot's base to forearm, at those joints [m]; at most `within`.
@@ -70,14 +75,9 @@ class Clearance:
         nearer.
         """
         model, data = self._model, self._data
-        way = data.geom_xpos[self._others] - data.geom_xpos[self._plate]
-        square = way * way
-        apart = np.sqrt(square[:, 0] + square[:, 1] + square[:, 2]) - self._spheres
-        near = [
-            other
-            for other, gap in zip(self._others.tolist(), apart.tolist(), strict=True)
-            if not gap > within
-        ]
+        way = self._other_shapes - self._shape
+        apart = (np.sqrt(np.einsum("gk,gk->g", way, way)) - self._spheres).tolist()
+        near = [other for other in self._others if not apart[other] > within]
         found = (mujoco.mj_geomDistance(model, data, self._plate, other, FAR, None) for other in near)
         return min(found, default=within)
 
