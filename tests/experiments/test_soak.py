@@ -139,6 +139,30 @@ def test_a_driver_that_has_cleared_its_errors_is_replaced(left, new_driver):
     assert (one.recovered, one.new_driver, bool(replaced)) == (not new_driver, new_driver, new_driver)
 
 
+@pytest.mark.parametrize(("state", "missed"), [("fault", True), ("homed", False)])
+def test_an_arm_that_stops_before_anything_is_wrong_has_missed(state, missed):
+    """A fault that waits for a catch may never come to be; then nothing had to stop it."""
+
+    class Nothing(_Round):
+        def _begin(self, session):
+            pass
+
+        _throw = _begin
+
+        def _mend(self):
+            pass
+
+    told = SimpleNamespace(state=state, reason="the robot tells no state", stop=lambda why: None)
+    rig = SimpleNamespace(
+        server=SimpleNamespace(cabinet=SimpleNamespace(reflexes=[])),
+        session=lambda log, act: told,
+        gate=SimpleNamespace(release=lambda: None),
+        arm=SimpleNamespace(process=SimpleNamespace(pid=None)),
+    )
+    found = Nothing(rig, Watch(), np.random.default_rng(0), 0, ("frozen-sight",)).run()
+    assert (found.injected, found.stopped_s, found.missed) == (False, None, missed)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("franky") is None, reason="franky is not installed")
 def test_an_arm_stops_for_what_must_stop_it_and_goes_on_afterwards(tmp_path):
     from dris.experiments.deploy import TwinRig

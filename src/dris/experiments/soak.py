@@ -152,10 +152,10 @@ class _Round:
         rested_s = self._wait_for_rest()
         within_s = WITHIN_S + (2 * SILENCE_S if "silent-session" in self.faults else 0.0)
         stopped = ended.startswith(("stopped", "fault"))
-        if set(self.faults) <= set(GOES_ON):
+        if set(self.faults) <= set(GOES_ON) or not self.injected:
             missed, rested_s = stopped, None
         else:
-            missed = self.injected and (rested_s is None or rested_s > within_s or not stopped)
+            missed = rested_s is None or rested_s > within_s or not stopped
         missed = missed or ended.startswith("never")
         self._mend()
         reflexes = tuple(", ".join(errors) for errors in rig.server.cabinet.reflexes[before:])
