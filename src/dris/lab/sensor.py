@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -139,9 +140,25 @@ class SensorNoise:
 
 def lens_maps(camera: CameraModel) -> tuple[np.ndarray, np.ndarray]:
     """Where each pixel of a distorted image comes from in the image of a camera without distortion."""
-    x, y = np.meshgrid(np.arange(camera.width, dtype=np.float64), np.arange(camera.height, dtype=np.float64))
-    straight = camera.to_normalised(np.stack((x, y), axis=-1)) * camera.focal_px + camera.centre_px
-    return straight[..., 0].astype(np.float32), straight[..., 1].astype(np.float32)
+    return _maps(camera.width, camera.height, camera.focal_px, camera.centre_px, camera.distortion)
+
+
+# A third of a second each: at the start of a trial a simulated robot's time would stand for as long.
+@lru_cache(maxsize=16)
+def _maps(
+    width: int,
+    height: int,
+    focal_px: tuple[float, float],
+    centre_px: tuple[float, float],
+    distortion: tuple[float, float, float, float, float],
+) -> tuple[np.ndarray, np.ndarray]:
+    camera = CameraModel("", width, height, focal_px, centre_px, np.eye(4), distortion)
+    x, y = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
+    straight = camera.to_normalised(np.stack((x, y), axis=-1)) * focal_px + centre_px
+    across, down = straight[..., 0].astype(np.float32), straight[..., 1].astype(np.float32)
+    across.setflags(write=False)
+    down.setflags(write=False)
+    return across, down
 
 
 def bend(image: Image, maps: tuple[np.ndarray, np.ndarray]) -> Image:
