@@ -89,28 +89,28 @@ def test_sights_that_freeze_grow_old():
 
 
 def test_what_becomes_of_frames_on_their_way():
-    """Ten pictures of each camera, then the eleventh with something wrong: pictures are numbered by time."""
+    """Forty pictures of each camera, then the next with something wrong: pictures are numbered by time."""
 
     def frame(k, camera=0):
         return Frame(0.01 * k, camera, np.full((1, 1, 3), k, np.uint8))
 
-    def after_ten(fault, camera=0, more=1):
+    def after_forty(fault, camera=0, more=1):
         wires = Wires()
-        for k in range(10):
+        for k in range(40):
             assert wires(frame(k, camera)).image[0, 0, 0] == k
         wires.faults = (fault,)
-        return [wires(frame(10 + k, camera)) for k in range(more)]
+        return [wires(frame(40 + k, camera)) for k in range(more)]
 
     def pictures(frames):
-        assert [one.time_s for one in frames] == pytest.approx([0.1, 0.11, 0.12])
+        assert [one.time_s for one in frames] == pytest.approx([0.4, 0.41, 0.42])
         return [int(one.image[0, 0, 0]) for one in frames]
 
-    assert pictures(after_ten("frozen-cameras", 1, 3)) == [9, 9, 9]
-    assert pictures(after_ten("frozen-camera", 0, 3)) == [9, 9, 9]
-    assert pictures(after_ten("frozen-camera", 1, 3)) == [10, 11, 12]
-    assert pictures(after_ten("repeating-cameras", 0, 3)) == [0, 1, 2]
-    assert after_ten("silent-cameras") == [None]
-    assert after_ten("stamps-ahead")[0].time_s == pytest.approx(1.1)
+    assert pictures(after_forty("frozen-cameras", 1, 3)) == [39, 39, 39]
+    assert pictures(after_forty("frozen-camera", 0, 3)) == [39, 39, 39]
+    assert pictures(after_forty("frozen-camera", 1, 3)) == [40, 41, 42]
+    assert pictures(after_forty("repeating-cameras", 0, 3)) == [0, 1, 2]
+    assert after_forty("silent-cameras") == [None]
+    assert after_forty("stamps-ahead")[0].time_s == pytest.approx(1.4)
     assert {name for (name,) in CAMERAS} == {
         "frozen-camera", "frozen-cameras", "repeating-cameras", "silent-cameras", "stamps-ahead"
     }  # fmt: skip

@@ -143,15 +143,14 @@ def test_a_circle_by_least_squares_is_the_full_systems():
     assert np.isfinite((*centre, radius)).all()
 
 
-def test_a_picture_repeats_only_if_every_row_that_is_kept_does():
-    """Also where the digest is the same: it is of every fourth row that is kept."""
+def test_a_picture_repeats_only_if_every_row_that_counts_does():
     generator = np.random.default_rng(2)
     first = generator.integers(0, 255, (60, 40, 3), dtype=np.uint8)
     pictures = Pictures()
     assert not pictures.repeats(first, 2)
     assert pictures.repeats(first.copy(), 2)
     second = first.copy()
-    second[10, 7, 1] ^= 1  # the second row that is kept
+    second[10, 7, 1] ^= 1  # in the second row that counts
     assert not pictures.repeats(second, 2)
     assert pictures.repeats(first, 2) and pictures.repeats(second, 2)
     assert not pictures.repeats(first + np.uint8(1), 2)  # the third drives out the first

@@ -28,7 +28,7 @@ silent-session: nobody asks the driver any more."""
 CameraFault = Literal[
     "frozen-camera", "frozen-cameras", "repeating-cameras", "silent-cameras", "stamps-ahead"
 ]
-"""One or both give their last picture again and again, with new stamps; the last ten; no frames at all;
+"""One or both give their last picture again and again, with new stamps; those of the last half second; no frames at all;
 stamps 1 s ahead. All must stop the arm."""
 GOES_ON: tuple[Fault, ...] = ("none", "lossy", "blind")
 IN_CATCH: tuple[Fault | CameraFault, ...] = (
@@ -115,7 +115,7 @@ class Wires:
 
     def __init__(self) -> None:
         self.faults: Together = ()
-        self._past: tuple[deque[Image], deque[Image]] = (deque(maxlen=10), deque(maxlen=10))
+        self._past: tuple[deque[Image], deque[Image]] = (deque(maxlen=40), deque(maxlen=40))
 
     def __call__(self, frame: Frame) -> Frame | None:
         """The frame, another one in its place, or None: it is lost."""

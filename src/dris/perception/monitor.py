@@ -80,8 +80,8 @@ class MonitorConfig:
     recent: int = 8
     repeats: int = 2
     """So many pictures in a row that were there before are a fault; one is refused."""
-    memory: int = 16
-    """Pictures of a camera that a new one is compared with."""
+    memory: int = 2400
+    """Pictures of a camera that a new one is compared with: half a minute at 80 FPS."""
     silent_s: float = 0.25
     """A camera that gave no frame for so long."""
     shift_px: float = 3.0

@@ -265,6 +265,7 @@ FAULTS = (
     Fault("both cameras freeze", freeze((0, 1), 1), later=True),
     Fault("one camera freezes", freeze((0,), 1), later=True),
     Fault("both cameras repeat their last 10 pictures", freeze((0, 1), 10), later=True),
+    Fault("both cameras repeat their last 40 pictures", freeze((0, 1), 40), later=True),
     Fault("both cameras give no frames", each(lambda frame: None, later=True), later=True),
     Fault("stamps of both 1 s ahead", each(shifted(1.0))),
     Fault("stamps of one 20 ms ahead", each(shifted(0.02), only=0)),
