@@ -40,6 +40,36 @@ def told(approach, estimate, from_s=0.0):
     return from_s + 0.035
 
 
+def test_eyes_that_doubt_themselves_brake_the_arm_and_it_goes_on_when_they_are_fine_again():
+    approach = Approach(TASK, KINEMATICS)
+    now_s = told(approach, arrival((0.2, 0.0, 0.0))) + 0.12
+    _, speed, acceleration = approach.desired(now_s)
+    assert np.abs(speed).max() > 0.5
+    assert approach.halt(now_s) == "halted" and approach.changes[-1][1].startswith("halted")
+    # By hand: first the acceleration goes, then the speed that it has added to, then what brakes.
+    most, jerk = np.array(LIMITS.acceleration), np.array(LIMITS.jerk)
+    peak = np.abs(speed) + acceleration**2 / (2 * jerk)
+    within_s = (np.abs(acceleration) / jerk + peak / most + most / jerk).max()
+    at, then, pull = approach.desired(now_s)
+    np.testing.assert_allclose(then, speed, atol=1e-9)  # nothing jumps
+    np.testing.assert_allclose(pull, acceleration, atol=1e-9)
+    for k in range(1, math.ceil(1e3 * within_s)):
+        assert approach.halt(now_s + 1e-3 * k) == "halted"
+        assert (np.abs(approach.desired(now_s + 1e-3 * k)[2]) <= most + 1e-9).all()
+    rest, still, _ = approach.desired(now_s + within_s + 1e-3)
+    assert not still.any() and (np.abs(rest - at) <= peak * within_s).all()
+    np.testing.assert_array_equal(approach.desired(now_s + 1.0)[0], rest)
+    assert approach.update(None, now_s + 0.3) == "waiting"  # the eyes are fine, the ball is not seen yet
+    np.testing.assert_array_equal(approach.desired(now_s + 0.3)[0], rest)
+    again_s = told(approach, arrival((0.2, 0.0, 0.0)), now_s + 0.3)
+    assert approach.outcome == "going"
+    np.testing.assert_allclose(approach.desired(again_s + 0.5)[0], approach.goal, atol=1e-9)
+    at = KINEMATICS.plate(approach.goal)[0]
+    np.testing.assert_allclose(at, KINEMATICS.home_position + [0.2, 0.0, 0.0], atol=0.006)
+    assert approach.halt(1.0 + approach.lead_s + 0.01) == "waiting"  # it has come down without the arm
+    np.testing.assert_allclose(approach.goal, HOME)
+
+
 def test_the_pose_is_the_one_that_training_begins_with():
     task = CatchingTask()
     task.allocate(1, 1)

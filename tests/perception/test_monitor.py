@@ -2,17 +2,19 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
 import pytest
 from sights import NEAR_PLATE, PLAIN, RIG, START, VELOCITY, parabola
 
+from dris.catching.eyes_observer import EyesObserver
 from dris.lab.drawn_scene import Scene, clutter, draw_plate
 from dris.perception.camera import Rig
 from dris.perception.eyes import Eyes
 from dris.perception.health import Health
-from dris.perception.monitor import Monitor, MonitorConfig
+from dris.perception.monitor import Monitor, MonitorConfig, Verdict
 from dris.perception.plate import Plate
 from dris.perception.plate_view import plate_shift
 from dris.perception.sources import Frame
@@ -124,7 +126,9 @@ def test_a_camera_that_repeats_pictures_is_frozen(ring):
     end_s = feed(monitor, before)
     assert verdict(monitor, end_s)[0] == "fine"
     taken = [
-        monitor.admit(k * 0.0125 + 0.01, k * 0.0125, 1, picture(2 * (before - ring + (k - before) % ring) + 1))
+        monitor.admit(
+            k * 0.0125 + 0.01, k * 0.0125, 1, picture(2 * (before - ring + (k - before) % ring) + 1)
+        )
         for k in range(before, before + 4)
     ]
     assert not any(taken) and monitor.noticed["frozen camera"] == 4
@@ -222,6 +226,24 @@ def test_a_second_ball_holds_from_its_second_look_on_until_it_is_gone():
     assert verdict(monitor, 1.27, state()) == ("fine", "none")
     assert [v.cause for v in monitor.changes] == ["second ball", "none"]
     assert monitor.doubts_rig is False
+
+
+@pytest.mark.parametrize(
+    ("level", "cause", "told"),
+    [
+        ("fine", "none", "fine"),
+        ("hold", "frozen camera", "hold"),
+        ("hold", "second ball", "hold"),
+        ("hold", "size", "doubt"),
+        ("hold", "too young", "doubt"),
+        ("hold", "surprise", "doubt"),
+        ("stop", "plate elsewhere", "stop"),
+    ],
+)
+def test_an_arm_is_halted_by_doubts_of_the_rig_and_not_by_those_of_a_ball(level, cause, told):
+    monitor = Monitor(BALL)
+    monitor.verdict = Verdict(level, cause, "look at it")
+    assert EyesObserver(SimpleNamespace(monitor=monitor), 0.03).trust == (told, f"{cause}: look at it")
 
 
 def test_a_plate_that_is_seen_elsewhere_stops_at_once():

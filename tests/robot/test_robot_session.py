@@ -173,6 +173,35 @@ def test_eyes_that_tell_a_ball_all_the_same_hold_nothing():
     assert session.state == "catching"
 
 
+@pytest.mark.parametrize("level", ["hold", "doubt"])
+def test_eyes_that_doubt_themselves_brake_an_arm_that_approaches(level):
+    """It went on for 17 cm at up to 2.3 rad/s; what is doubted of the ball alone stops nothing."""
+    session, arm, sky = homed()
+    sky.thrown_s = arm.ticks * 1e-3
+    ball = sky._ball
+    sky._ball = lambda t: (ball(t)[0] + [0.0, 0.2, 0.0], ball(t)[1])
+    session.arm_now()
+    run(session, lambda: session.state == "approaching")
+    run(session, lambda: np.abs(arm.dq).max() > 0.5, most=200)
+    sky.trust, arrival = (level, "second ball: take it away"), sky.arrival
+    sky.arrival = lambda time_s, height_m: None
+    before, fastest = session.kinematics.plate(arm.q)[0], np.abs(arm.dq).max()
+    for _ in range(250):
+        session.tick()
+    moved = float(np.linalg.norm(session.kinematics.plate(arm.q)[0] - before))
+    if level == "doubt":
+        assert session.state == "approaching" and moved > 0.05
+        return
+    assert (session.state, session.reason) == ("hold", "the eyes: second ball: take it away")
+    # From 0.5 rad/s at 20 rad/s2 and 300 rad/s3: some 0.1 s, and a few hundredths of a radian.
+    assert np.abs(arm.dq).max() < 0.01 < fastest and moved < 0.05
+    assert session.sight_age_s > 0 and not session.clauses["stale"]
+    sky.trust, sky.arrival = ("fine", ""), arrival
+    run(session, lambda: session.state == "approaching", most=100)
+    run(session, lambda: session.state == "catching")
+    assert session._age(session.clock()) < 0.05  # not since before the hold
+
+
 def test_an_arm_that_tells_the_same_state_for_long_is_a_fault():
     session, arm, _ = homed()
     session.arm_now()

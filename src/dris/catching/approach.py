@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from ruckig import InputParameter, Result, Ruckig, Trajectory
+from ruckig import ControlInterface, InputParameter, Result, Ruckig, Trajectory
 
 from dris.catching.frames import tilt_of_normal
 from dris.catching.settings import CatchingConfig
 from dris.perception.arrival import Arrival
 
-Outcome = Literal["waiting", "going", "late", "uncertain", "past", "out of reach"]
+Outcome = Literal["waiting", "going", "late", "uncertain", "past", "out of reach", "halted"]
 """waiting: no arrival is known. going: will stand there when the policy takes over. late: will not, but gets
 as near as it can, because a policy can still make up for some of the way. uncertain: too few sights or sights
 that contradict each other; the robot keeps the last goal that it trusted. past: the ball comes down outside
-the catching region. out of reach: no pose of the arm meets it. In the last two cases the robot goes back to
-where it started and no policy begins."""
+the catching region. out of reach: no pose of the arm meets it. In these two cases the robot goes back to
+where it started and no policy begins. halted: the eyes doubt themselves; it brakes and stays."""
 
 
 SLOWEST = 0.05
@@ -148,7 +148,7 @@ class Approach:
         if self.arrival is not None and now_s > self.arrival.time_s + self.lead_s:
             return self._refuse("waiting", "nothing came", now_s)
         if arrival is None:  # out of sight, perhaps: a parabola stays what it is
-            return self.outcome
+            return self.outcome if self.outcome != "halted" else self._say("waiting", "", now_s)
         self._estimates.append((now_s, arrival.ball_in_base))
         doubt = self._doubt(arrival, now_s)
         if doubt:
@@ -166,6 +166,14 @@ class Approach:
         if left > self._near_rad:
             return self._say("late", f"{left:.2f} rad from there when the policy takes over", now_s)
         return self._say("going", "", now_s)
+
+    def halt(self, now_s: float) -> Outcome:
+        """Brake along the way and stay there, until `update` knows of an arrival again."""
+        if self.arrival is not None and now_s > self.arrival.time_s + self.lead_s:
+            return self._refuse("waiting", "nothing came", now_s)
+        if self.outcome != "halted" and self.arrival is not None:
+            self._brake(now_s)
+        return self._say("halted", "the eyes doubt themselves", now_s)
 
     def due(self, now_s: float) -> bool:
         """Whether it is time for the policy to take over."""
@@ -239,17 +247,36 @@ class Approach:
         """Plan to rest at joints [M] from where the present plan has the arm."""
         if np.abs(joints - self.goal).max() < self.limits.replan_rad:
             return
-        q, dq, ddq = self.desired(now_s)
+        q = self._set_out(now_s)
         plan = self._input
-        plan.current_position, plan.current_velocity, plan.current_acceleration = list(q), list(dq), list(ddq)
-        plan.target_position = list(joints)
+        plan.control_interface, plan.target_position = ControlInterface.Position, list(joints)
         # Less is allowed near the end of a joint's range: on the way the least is at one of its ends.
         here, there = self._kinematics.speed_limits_at(q), self._kinematics.speed_limits_at(joints)
         down, up = (np.maximum(np.minimum(a, b), SLOWEST) for a, b in zip(here, there, strict=True))
         plan.max_velocity = list(self.limits.speed_share * up)
         plan.min_velocity = list(-self.limits.speed_share * down)
-        trajectory = Trajectory(len(joints))
+        self._trajectory, self._since_s, self.goal = self._planned(), now_s, joints
+
+    def _brake(self, now_s: float) -> None:
+        """Plan to come to rest as soon as acceleration and jerk allow."""
+        self._set_out(now_s)
+        plan = self._input
+        plan.control_interface, plan.target_velocity = ControlInterface.Velocity, [0.0] * len(self.goal)
+        self._trajectory, self._since_s = self._planned(), now_s
+        self.goal = np.array(self._trajectory.at_time(self._trajectory.duration)[0])
+
+    def _set_out(self, now_s: float) -> np.ndarray:
+        """Let the next plan begin where the present one has the arm; its joints [M] there."""
+        q, dq, ddq = self.desired(now_s)
+        plan = self._input
+        plan.current_position, plan.current_velocity, plan.current_acceleration = list(q), list(dq), list(ddq)
+        return q
+
+    def _planned(self) -> Trajectory:
+        plan = self._input
+        trajectory = Trajectory(len(self.goal))
         result = self._planner.calculate(plan, trajectory)
         if result not in (Result.Working, Result.Finished):  # the arguments are ours: this is a defect
-            raise RuntimeError(f"no motion from {q.tolist()} to {joints.tolist()}: {result}")
-        self._trajectory, self._since_s, self.goal = trajectory, now_s, joints
+            asked = f"from {plan.current_position}, {plan.current_velocity} to {plan.target_position}"
+            raise RuntimeError(f"no motion {asked}: {result}")
+        return trajectory

@@ -6,7 +6,7 @@ import numpy as np
 
 from dris.belief.config import BeliefConfig
 from dris.catching.ball_belief import BallBelief, BallBeliefConfig
-from dris.catching.control import BallEstimate, LookingObserver
+from dris.catching.control import BallEstimate, LookingObserver, Trust, trust_of
 from dris.catching.eyes_observer import EyesObserver
 from dris.catching.kinematics import Kinematics
 from dris.perception.arrival import Arrival
@@ -62,9 +62,9 @@ class Believing:
         return self.inner.found_share
 
     @property
-    def trust(self) -> tuple[str, str]:
+    def trust(self) -> Trust:
         """As the eyes have it."""
-        return getattr(self.inner, "trust", ("fine", ""))
+        return trust_of(self.inner)
 
     def tick(self) -> None:
         """Look."""

@@ -77,6 +77,17 @@ class BallObserver(Protocol):
         """When and where the ball's centre sinks to a height, as known at a time, if it is."""
 
 
+Trust = tuple[str, str]
+"""How far an observer believes itself, and why. fine; doubt: what it has of the ball is not to be acted on;
+hold: something is wrong with what it sees by, or it sees two balls: no further; stop: somebody must look."""
+FINE: Trust = ("fine", "")
+
+
+def trust_of(observer: BallObserver) -> Trust:
+    """How far an observer believes itself; one that does not say does."""
+    return getattr(observer, "trust", FINE)
+
+
 class LookingObserver(BallObserver, Protocol):
     """One that looks while time passes."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dris.catching.control import BallEstimate
+from dris.catching.control import BallEstimate, Trust
 from dris.perception.arrival import Arrival
 from dris.perception.detect import Detection
 from dris.perception.eyes import Eyes
@@ -49,10 +49,13 @@ class EyesObserver:
         return found
 
     @property
-    def trust(self) -> tuple[str, str]:
-        """fine, hold or stop, and why: for whoever moves an arm by what is seen."""
-        verdict = self.eyes.monitor.verdict
-        return verdict.level, f"{verdict.cause}: {verdict.reason}"
+    def trust(self) -> Trust:
+        """For whoever moves an arm by what is seen: a hold because of the rig, and only that, is one."""
+        monitor = self.eyes.monitor
+        level, cause, reason = monitor.verdict.level, monitor.verdict.cause, monitor.verdict.reason
+        if level == "hold" and not monitor.halts:
+            return "doubt", f"{cause}: {reason}"
+        return level, f"{cause}: {reason}"
 
     def tick(self) -> None:
         """Look, if it is time to: once a millisecond."""

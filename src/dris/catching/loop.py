@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dris.catching.approach import Approach
-from dris.catching.control import BallEstimate, BallObserver, Controller, Decision, Robot
+from dris.catching.control import BallEstimate, BallObserver, Controller, Decision, Robot, trust_of
 from dris.catching.plate_teller import PlateTeller
 
 WATCH_TICKS = 5
@@ -61,8 +61,7 @@ class CatchLoop:
         if self.began_s is None and self.approach is not None:
             if watch:
                 self._tell_plate()
-                height = float(self._controller.kinematics.home_position[2])
-                self.approach.update(self._observer.arrival(now_s, height), now_s)
+                self._go_on(self.approach, now_s)
             self._robot.set_reference(self.approach.reference(now_s))
         if self.began_s is None and self._may_begin(now_s, watch):
             self.began_s = now_s
@@ -72,6 +71,14 @@ class CatchLoop:
     def decides_at(self, time_s: float) -> bool:
         """Whether a control step is due at a time, as far as that is known now."""
         return self.began_s is not None and self._controller.due(time_s)
+
+    def _go_on(self, approach: Approach, now_s: float) -> None:
+        """Where the ball arrives, as far as the eyes believe themselves; otherwise no further."""
+        if trust_of(self._observer)[0] == "hold":
+            approach.halt(now_s)
+        else:
+            height = float(self._controller.kinematics.home_position[2])
+            approach.update(self._observer.arrival(now_s, height), now_s)
 
     def _may_begin(self, now_s: float, watch: bool) -> bool:
         """Whether the ball is as near as the policy was trained to see it first, and seen."""

@@ -206,8 +206,11 @@ class _Round:
     def _now(self, session: Session) -> bool:
         if self.faults == ("none",):
             return False
-        needs_catch = bool(set(self.faults) & set(IN_CATCH))
-        return self.rig.twin.time_s >= self.after_s and (not needs_catch or session.state == "catching")
+        if self.rig.twin.time_s < self.after_s:
+            return False
+        if not self.perfect:
+            return session.state in ("approaching", "catching")
+        return not set(self.faults) & set(IN_CATCH) or session.state == "catching"
 
     def _tick(self, work: Callable[[], None]) -> None:
         """In the next millisecond; where nobody is connected, robot time may stand."""

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dris.catching.control import BallEstimate, LookingObserver
+from dris.catching.control import BallEstimate, LookingObserver, Trust, trust_of
 from dris.lab.fci.faults import Faults
 from dris.perception.arrival import Arrival
 from dris.perception.detect import Image
@@ -28,12 +28,10 @@ silent-session: nobody asks the driver any more."""
 CameraFault = Literal[
     "frozen-camera", "frozen-cameras", "repeating-cameras", "silent-cameras", "stamps-ahead"
 ]
-"""One or both give their last picture again and again, with new stamps; those of the last half second; no frames at all;
-stamps 1 s ahead. All must stop the arm."""
+"""One or both give their last picture again and again, with new stamps; those of the last half second; no
+frames at all; stamps 1 s ahead. All must stop the arm, in the approach and in the catch."""
 GOES_ON: tuple[Fault, ...] = ("none", "lossy", "blind")
-IN_CATCH: tuple[Fault | CameraFault, ...] = (
-    "frozen-sight", "blind", "not-finite", *get_args(CameraFault)
-)  # fmt: skip
+IN_CATCH: tuple[Fault, ...] = ("frozen-sight", "blind", "not-finite")
 """Faults of what only a catch uses."""
 _SHARE = 0.025
 LOSSY = Faults(
@@ -76,11 +74,11 @@ class Eyes:
         return self._behind.found_share
 
     @property
-    def trust(self) -> tuple[str, str]:
+    def trust(self) -> Trust:
         """Of those behind."""
         if "distrust" in self.faults:
             return "stop", "a fault of the soak"
-        return getattr(self._behind, "trust", ("fine", ""))
+        return trust_of(self._behind)
 
     def tick(self) -> None:
         """Look."""

@@ -225,6 +225,14 @@ class Monitor:
         """Whether the verdict is about cameras, clocks or what else is in view, and not about one motion."""
         return self.verdict.level != "fine" and self.verdict.cause in RIG | {"second ball", "size"}
 
+    @property
+    def halts(self) -> bool:
+        """Whether an arm should go no further: the rig is doubted, or there is a second ball.
+
+        Not for the size alone, which a ball that is only just in view may have wrong for a moment.
+        """
+        return self.doubts_rig and self.verdict.cause != "size"
+
     def judge(self, now_s: float, state: BallState | None) -> Verdict:
         """The verdict now, on the track's state now, if there is one."""
         if self.verdict.level == "stop":

@@ -17,10 +17,10 @@ from typing import Any, Literal, TextIO
 import msgspec
 import numpy as np
 
+from dris.catching.control import FINE, Trust
+
 KIND, SCHEMA = "session-log", 2
 """Since schema 2 a log holds all that a replay needs."""
-Trust = tuple[str, str]
-FINE: Trust = ("fine", "")
 Asked = Literal["", "start", "arm", "arm when seen", "follow", "go home"]
 """What a person or a program asked a session for; `arm when seen`: to begin with no approach."""
 

@@ -18,7 +18,7 @@ from dris.catching.stage import ArmFrame, RobotStage
 from dris.core.constants import GRAVITY
 from dris.core.typed import from_plain
 from dris.robot.log import Tick, read_log
-from dris.robot.states import CATCHING, WITH_LOOP
+from dris.robot.states import WITH_LOOP
 
 FRAME_S = 0.02
 """Between frames [s]."""
@@ -80,7 +80,7 @@ def _attempts(lines: Iterable[Tick]) -> list[list[Tick]]:
 
 
 def _began_s(ticks: Sequence[Tick]) -> float | None:
-    return next((tick.time_s for tick in ticks if tick.state in CATCHING), None)
+    return next((tick.time_s for tick in ticks if tick.state == "catching"), None)
 
 
 class _Eye:

@@ -249,18 +249,21 @@ class Session:
             return self.kinematics.home
         self._wish.time_s, self._wish.q = now_s, measured.q
         self.loop.tick()
+        level, why = self._told.trust
+        unseen = "no ball is seen" if level == "fine" else f"the eyes: {why}"
         if self.loop.began_s is not None:
-            if self.state not in CATCHING:
+            if self.loop.began_s == now_s:
                 self._rests_on_s = now_s
-            level, why = self._told.trust
-            unseen = f"the eyes: {why}" if level == "hold" else "no ball is seen"
             self._go(*("hold", unseen) if self._blind else ("catching", ""))
             if now_s - self._rests_on_s > LONGEST_HOLD_S:
                 self._plan_home("returning", measured.q, f"nothing seen for {LONGEST_HOLD_S} s")
                 return measured.q
         elif self.loop.approach is not None:
-            going = self.loop.approach.outcome in ("going", "late")
-            self._go("approaching" if going else "armed", "")
+            outcome = self.loop.approach.outcome
+            if outcome == "halted":
+                self._go("hold", unseen)
+            else:
+                self._go("approaching" if outcome in ("going", "late") else "armed", "")
         return self._wish.wished
 
     def _send(self, now_s: float, measured: ArmState, wished: np.ndarray) -> None:
@@ -297,7 +300,7 @@ class Session:
 
         A ball out of sight holds the arm, and no more: for how long, `_wished` decides.
         """
-        if self.state not in CATCHING:
+        if self.loop is None or self.loop.began_s is None or self.state not in CATCHING:
             return 0.0
         if self._seen is not None:
             return self._seen.age_s

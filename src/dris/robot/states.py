@@ -8,9 +8,10 @@ State = Literal[
     "disconnected", "connected", "homing", "homed", "following", "armed", "approaching", "catching", "hold",
     "returning", "stopped", "fault",
 ]  # fmt: skip
-"""hold: the policy has taken over, but was told of no ball at its last step; its reference stays."""
+"""hold: the policy has taken over, but was told of no ball at its last step; its reference stays. Or the eyes
+doubt themselves while the arm approaches: it brakes."""
 CATCHING: frozenset[State] = frozenset({"catching", "hold"})
-"""The policy has taken over."""
+"""The policy has taken over, or may go on."""
 WITH_LOOP: frozenset[State] = frozenset({"armed", "approaching", *CATCHING})
 """The catch loop runs."""
 MOVING: frozenset[State] = frozenset({"homing", "following", "returning", *WITH_LOOP})

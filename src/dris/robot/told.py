@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dris.catching.control import BallEstimate, BallObserver
+from dris.catching.control import FINE, BallEstimate, BallObserver, Trust, trust_of
 from dris.perception.arrival import Arrival
 from dris.perception.plate import Plate
-from dris.robot.log import FINE, Tick, Trust
+from dris.robot.log import Tick
 
 if TYPE_CHECKING:
     from dris.catching.loop import CatchLoop
@@ -34,7 +34,7 @@ class Told:
     def begin(self, observer: BallObserver) -> Trust:
         """A new tick: forget, ask this observer from now on, and say whether it believes itself."""
         self._observer, self._estimates, self._arrival = observer, [], None
-        found = getattr(observer, "trust", FINE)
+        found = trust_of(observer)
         self.trust = FINE if found[0] == "fine" else found
         return self.trust
 
