@@ -1,5 +1,6 @@
 """Arms that need no robot: one that follows at once, in this process or in another."""
 
+import signal
 import time
 from types import SimpleNamespace
 
@@ -97,6 +98,12 @@ def quick_runtime(act=lambda states, condition: np.zeros(5), task=TASK):
 
 def fails(config):
     return 1 / 0
+
+
+def hangs(config):
+    """As libfranka while it waits for an answer: nothing but SIGKILL ends it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(30)
 
 
 def refuses(config):
