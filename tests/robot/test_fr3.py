@@ -73,7 +73,7 @@ def test_modes_are_refused_by_name_and_errors_cleared_a_few_times_with_nothing_s
         cabinet = served.server.cabinet
         with closing(DriverProcess(Fr3, config("127.0.7.32"))) as arm:
             checks = {check.name: check for check in preflight(quick_runtime(), arm)}
-            for name in ("driver", "arm", "limits", "posture", "way", "payload"):
+            for name in ("driver", "arm", "limits", "masses", "posture", "way", "payload"):
                 assert checks[name].ok, checks[name]
             assert "franky-control 2" in checks["driver"].found and "libfranka 0." in checks["driver"].found
             for mode, words in (

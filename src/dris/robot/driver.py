@@ -116,6 +116,10 @@ class DriverProcess:
         """Of its joints."""
         return self._ask("limits")
 
+    def masses(self) -> tuple[float, ...]:
+        """Of its links [kg]."""
+        return self._ask("masses")
+
     def versions(self) -> str:
         """Of driver, library and robot."""
         return self._ask("versions")
