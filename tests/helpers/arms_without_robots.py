@@ -1,5 +1,6 @@
 """Arms that need no robot: one that follows at once, in this process or in another."""
 
+import signal
 import time
 from types import SimpleNamespace
 
@@ -12,6 +13,8 @@ from dris.robot.payload import payload_of
 
 TASK = PRESETS["released"]
 HOME = np.array(TASK.home)
+MASSES = (2.9274653454, 2.9355370338, 2.2449013699, 2.6155955791, 2.3271207594, 1.8170376524, 0.6271432862)
+"""Of an FR3's links 1 to 7, as Franka publishes them in franka_description [kg]."""
 LIMITS = Kinematics(TASK.home, TASK.mount).limits
 
 
@@ -26,6 +29,9 @@ class SoftArm:
 
     def limits(self):
         return LIMITS
+
+    def masses(self):
+        return MASSES
 
     def state(self):
         return ArmState(self.ticks * 1e-3, self.q.copy(), self.dq.copy(), self.moving, self.error)
@@ -97,6 +103,12 @@ def quick_runtime(act=lambda states, condition: np.zeros(5), task=TASK):
 
 def fails(config):
     return 1 / 0
+
+
+def hangs(config):
+    """As libfranka while it waits for an answer: nothing but SIGKILL ends it."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(30)
 
 
 def refuses(config):

@@ -39,12 +39,13 @@ class Scripted(EyesObserver):
 
     def __init__(
         self, fps=80.0, delay_s=0.005, cameras=(0, 1), step=1, covered=None, believed=RIG, plate=True,
-        balls=(), glare=0.0, **light,
+        balls=(), glare=0.0, dark_frames=0, **light,
     ):  # fmt: skip
         super().__init__(Eyes(believed, (0.03, 0.03)), 0.03)
         self.now_s, self._came = 100.0, 0
         self._fps, self._delay_s, self._cameras, self._step = fps, delay_s, cameras, step
         self._balls, self._glare = balls, glare
+        self._dark_frames, self._dark = dark_frames, rooms.pictures(RIG, 0, 12)
         shown = rooms.with_plate(RIG, PLATE, **light) if plate else rooms.pictures(RIG, **light)
         self._pictures = list(shown)
         if covered is not None:
@@ -61,7 +62,8 @@ class Scripted(EyesObserver):
             return
         self._came += 1
         for camera in self._cameras:
-            image = self._pictures[camera][self._came % 24][:: self._step, :: self._step].copy()
+            shown = self._dark if self._came <= self._dark_frames else self._pictures
+            image = shown[camera][self._came % 24][:: self._step, :: self._step].copy()
             for x, y, z in self._balls:
                 place = tuple(np.rint(RIG[camera].project((x, y, z))).astype(int).tolist())
                 cv2.circle(image, place, 9, ORANGE, -1, cv2.LINE_AA)
@@ -125,6 +127,49 @@ def test_eyes_that_would_be_wrong_are_refused(room, words):
     """Exchanged cameras, those of another calibration, one that was turned, a second ball."""
     checks = looked(**room)
     assert not checks["eyes"].ok and words in checks["eyes"].found, checks["eyes"]
+
+
+@pytest.mark.parametrize("dark_frames", [3, 50])
+@pytest.mark.parametrize(
+    ("believed", "words"),
+    [
+        (EXCHANGED, "plate elsewhere: camera 1"),
+        (turned(RIG, 0.5), "plate elsewhere: camera 0 sees the plate 6 px"),
+        (turned(RIG, 1.5), "plate elsewhere: camera 0"),
+    ],
+)
+def test_cameras_whose_first_frames_are_dark_are_judged_all_the_same(believed, words, dark_frames):
+    """As while an exposure settles: those frames used up the quick looks, and two looks judged nothing."""
+    check = looked(believed=believed, dark_frames=dark_frames)["eyes"]
+    assert not check.ok and words in check.found, check
+    check = looked(dark_frames=dark_frames)["eyes"]
+    assert check.ok and check.found.startswith("nothing wrong"), check
+
+
+@pytest.mark.parametrize(
+    ("shifts_px", "unconfirmed", "words"),
+    [
+        ((6.0,), True, "left sees the plate 6 px off, at most 3: moved, exchanged"),
+        ((6.0, 0.0), False, "left sees the plate 3 px off; left made it out in 2 looks, at least 3; right"),
+        ((0.0, 0.0, 0.0), False, "left sees the plate 0 px off; right cannot make the plate out"),
+    ],
+)
+def test_fewer_looks_than_the_monitor_needs_confirm_nothing(shifts_px, unconfirmed, words):
+    """By hand: of 6 and 0 px the median is 3, which is allowed, but two looks are not three."""
+    eyes = Scripted(plate=False)
+    for shift_px in shifts_px:
+        eyes.eyes.monitor.saw_plate(0, shift_px)
+    checks = check_cameras(eyes, PLATE, eyes.clock, unconfirmed, eyes.sleep)
+    check = {check.name: check for check in checks}["eyes"]
+    assert not check.ok and words in check.found, check
+
+
+def test_a_camera_that_cannot_make_the_plate_out_does_not_look_at_every_frame(monkeypatch):
+    """By hand: in 1.5 s, one look per 0.1 s and camera."""
+    looks = []
+    monkeypatch.setattr("dris.perception.eyes.plate_shift", lambda *told: looks.append(told))
+    looked(plate=False)
+    assert 2 * 12 <= len(looks) <= 2 * 16
 
 
 def test_half_of_each_frame_overexposed_is_refused_and_a_lamp_is_not():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from arms_without_robots import HOME, Clearing, NotedArm, fails, refuses
+from arms_without_robots import HOME, Clearing, NotedArm, fails, hangs, refuses
 
 from dris.robot.arm import ArmError, ArmState
 from dris.robot.driver import DriverProcess
@@ -135,6 +135,15 @@ def test_what_an_arm_refuses_reaches_the_session():
         DriverProcess(refuses, "10.0.0.1")
     with pytest.raises(ArmError, match="ZeroDivisionError: division by zero"):
         DriverProcess(fails, None)
+
+
+def test_an_address_that_says_nothing_leaves_no_process_behind():
+    """It stayed, heeded no SIGTERM, and the command waited for its end for ever."""
+    with pytest.raises(
+        ArmError, match=r"10\.0\.0\.1 has not answered as a robot for 3 s.*reboot the cabinet"
+    ):
+        DriverProcess(hangs, "10.0.0.1", connect_s=3.0)
+    assert not [child for child in multiprocessing.active_children() if child.name == "dris-driver"]
 
 
 def test_a_state_crosses_the_border_to_the_last_bit():

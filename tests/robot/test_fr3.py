@@ -1,6 +1,8 @@
 """The driver of a real FR3 before it moves, against the robot behind Franka's protocol."""
 
 import importlib.util
+import multiprocessing
+import socket
 import time
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +14,7 @@ from fci import AWAY, Served
 from dris.lab.drives import drive
 from dris.lab.fci.faults import Faults
 from dris.lab.fci.plant import Plant
-from dris.lab.fci.protocol import Mode
+from dris.lab.fci.protocol import PORT, Mode
 from dris.lab.objects import BALLS
 from dris.lab.twin import Twin
 from dris.robot.arm import ArmError
@@ -35,6 +37,17 @@ def test_a_robot_of_another_version_is_named_with_the_way_out():
     )
     with Served("127.0.7.31", faults=Faults(version=9)), pytest.raises(ArmError, match=words):
         DriverProcess(Fr3, config("127.0.7.31"))
+
+
+def test_a_listener_that_is_no_robot_leaves_no_process_behind():
+    """It accepts the connection and says nothing; the child sits in libfranka then."""
+    with socket.create_server(("127.0.8.33", PORT)) as listener:
+        listener.settimeout(0)
+        words = r"127\.0\.8\.33 has not answered as a robot for 6 s: .*check the address.*activate FCI"
+        with pytest.raises(ArmError, match=words):
+            DriverProcess(Fr3, config("127.0.8.33"), connect_s=6.0)
+        listener.accept()[0].close()  # it had come so far
+    assert not [child for child in multiprocessing.active_children() if child.name == "dris-driver"]
 
 
 def held():
@@ -60,7 +73,7 @@ def test_modes_are_refused_by_name_and_errors_cleared_a_few_times_with_nothing_s
         cabinet = served.server.cabinet
         with closing(DriverProcess(Fr3, config("127.0.7.32"))) as arm:
             checks = {check.name: check for check in preflight(quick_runtime(), arm)}
-            for name in ("driver", "arm", "limits", "posture", "way", "payload"):
+            for name in ("driver", "arm", "limits", "masses", "posture", "way", "payload"):
                 assert checks[name].ok, checks[name]
             assert "franky-control 2" in checks["driver"].found and "libfranka 0." in checks["driver"].found
             for mode, words in (

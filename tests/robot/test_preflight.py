@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rooms
-from arms_without_robots import HOME, LIMITS, TASK, SoftArm, quick_runtime
+from arms_without_robots import HOME, LIMITS, MASSES, TASK, SoftArm, quick_runtime
 
 from dris.catching.settings import PRESETS
 from dris.experiments import real_arm
 from dris.perception.calibration import CalibrationError, save_rig
 from dris.perception.camera import laboratory_rig
-from dris.robot.arm import ArmError, Carried, Payload
+from dris.robot.arm import ArmError, Carried, Payload, masses_of_urdf
 from dris.robot.fr3 import Fr3
 from dris.robot.payload import payload_of
 from dris.robot.preflight import STILL, passed, preflight
@@ -44,7 +44,7 @@ def looked(arm, speed_share=1.0, **policy):
 def test_an_arm_at_home_passes_with_its_versions(capsys):
     checks = looked(Questioned())
     assert [name for name, check in checks.items() if check.ok] == [
-        "policy", "latency", "driver", "arm", "limits", "posture", "way", "payload",
+        "policy", "latency", "driver", "arm", "limits", "masses", "posture", "way", "payload",
     ]  # fmt: skip
     assert checks["driver"].found == "of no robot"
     assert passed(iter(checks.values())) and "    ok  way      inside" in capsys.readouterr().out
@@ -59,6 +59,8 @@ def test_home_is_inside_the_walls_whatever_the_preset(name):
 SLOW_JOINT = replace(LIMITS, speed=LIMITS.speed * (1 - 0.5 * ONE[2]))
 SHORT_JOINT = replace(LIMITS, high=LIMITS.high - 0.1 * ONE[1])
 HAND, BOTH = payload_of(TASK.mount, "hand"), payload_of(TASK.mount, "hand", "plate")
+FR3_V2 = (2.437700, 2.237500, 2.185794, 2.175867, 2.174817, 1.567617, 0.682876)
+"""Masses of the FR3 v2's links 1 to 7, as Franka publishes them in franka_description [kg]."""
 AWAY = HOME + 1.9 * ONE[0]
 """By hand: 0.4369 m from the first axis, 0.4369 (1 - cos 1.9) - 0.45 = 0.128 m too far back."""
 AT_THE_END = np.where(ONE[3] > 0, LIMITS.high, HOME)
@@ -73,6 +75,9 @@ AT_THE_END = np.where(ONE[3] > 0, LIMITS.high, HOME)
         ({"dq": 2 * STILL}, "arm", "a joint moves at 0.10 rad/s: let go of the robot"),
         ({"dq": np.nan}, "arm", "a joint moves at nan rad/s"),
         ({"limits": SLOW_JOINT}, "limits", "joint 3 may go at 1.31 rad/s, in training 2.62: this is another arm"),
+        ({"masses": FR3_V2}, "masses", "link 2 weighs 2.24 kg by the robot, 2.94 kg by the model, at most 10 %"),
+        ({"masses": tuple(0.4 * np.array(MASSES))}, "masses", "another variant needs its own"),
+        ({"masses": (*MASSES[:6], 0.70)}, "masses", "link 7 weighs 0.70 kg by the robot, 0.63 kg"),
         ({"q": AT_THE_END}, "posture", "joint 4 is at the end of its range: guide it away"),
         ({"q": HOME + np.nan}, "posture", "joint 1 is at the end"),
         ({"q": HOME + np.nan}, "way", "there is no way home from"),
@@ -89,6 +94,21 @@ def test_an_arm_that_must_not_move_is_refused(arm, name, words):
 def test_a_range_that_ends_sooner_is_told_and_kept():
     check = looked(Questioned(limits=SHORT_JOINT))["limits"]
     assert check.ok and "joint 2 ends sooner (high) than in training: the filter keeps to it" in check.found
+
+
+def test_links_that_weigh_nearly_the_same_pass():
+    """By hand: 0.68 kg for 0.627 are 8 %."""
+    check = looked(Questioned(masses=(*MASSES[:6], 0.68)))["masses"]
+    assert check.ok and "within 8 %" in check.found
+
+
+def test_a_robot_that_tells_no_masses_is_refused():
+    class Untold(SoftArm):
+        def masses(self):
+            return masses_of_urdf("<robot/>")
+
+    check = looked(Untold())["masses"]
+    assert not check.ok and "does not tell plausible masses of all seven links" in check.found
 
 
 def test_a_policy_that_takes_too_long_is_refused():

@@ -9,7 +9,7 @@ from arms_without_robots import HOME, LIMITS, TASK, SoftArm
 from sessions import LAW, catching, homed, make, run
 
 from dris.perception.arrival import free_fall
-from dris.robot.arm import ArmError, limits_of_urdf
+from dris.robot.arm import ArmError, limits_of_urdf, masses_of_urdf
 from dris.robot.log import Log, read_log
 
 
@@ -334,6 +334,25 @@ def test_limits_come_from_the_robots_own_model():
     for broken in ("", "<robot/>", *(urdf.replace(*pair) for pair in wrong)):
         with pytest.raises(ArmError, match="limits of all seven joints"):
             limits_of_urdf(broken)
+
+
+@pytest.mark.parametrize("prefix", ["", "fr3_", "fr3v2_"])
+def test_masses_come_from_the_robots_own_model(prefix):
+    link = '<link name="{0}link{1}"><inertial><mass value="{1}.5"/></inertial></link>'
+    more = '<link name="{0}link0"/><link name="{0}link1_sc"/><link name="{0}link8"/><link name="{0}hand"/>'
+    urdf = f"<robot>{more.format(prefix)}{''.join(link.format(prefix, k) for k in range(1, 8))}</robot>"
+    assert masses_of_urdf(urdf) == (1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5)
+    wrong = [
+        ("3.5", "nan"),
+        ("3.5", "0"),
+        ("3.5", "-1"),
+        ("3.5", "light"),
+        ("<mass ", "<weight "),
+        ("link3", "x"),
+    ]
+    for broken in ("", "<robot/>", *(urdf.replace(*pair) for pair in wrong)):
+        with pytest.raises(ArmError, match="plausible masses of all seven links"):
+            masses_of_urdf(broken)
 
 
 def test_eyes_are_told_of_the_plate_on_the_way_home_too():

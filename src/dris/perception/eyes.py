@@ -23,9 +23,10 @@ from dris.perception.track import BallState, BallTracker, TrackerConfig
 from dris.perception.triangulate import Bearing
 
 AROUND_S = 0.1
-"""Beside the ball, a camera looks at the whole view so often: for a second ball."""
+"""Beside the ball, a camera looks at the whole view so often: for a second ball. As often it looks for a
+plate that it has not made out yet."""
 PLATE_EVERY_S = 0.5
-"""The plate is looked for so often after the first looks, while it stands still:"""
+"""The plate is looked for so often once enough looks have made it out, while it stands still:"""
 STILL_SPEED = 0.1
 """slower than this [m/s]."""
 APART = 2.0
@@ -41,7 +42,9 @@ class _Looks:
     plate_s: float = -np.inf
     """and at the plate;"""
     plates: int = 0
-    """how often at the plate."""
+    """how many looks made it out,"""
+    blind: bool = False
+    """and whether the last one did not."""
     crowded: bool = False
     """Whether there was more than one ball in the last whole view."""
 
@@ -133,10 +136,14 @@ class Eyes:
         return most_complete(here or seen)
 
     def _plate_is_due(self, looks: _Looks, now_s: float) -> bool:
-        plate, first = self._plate, looks.plates < self.monitor.config.shifts
+        plate = self._plate
         if plate is None or plate.edge_in_base is None:
             return False
-        if not first and now_s - looks.plate_s < PLATE_EVERY_S:
+        if looks.plates >= self.monitor.config.shifts:
+            wait_s = PLATE_EVERY_S
+        else:  # dark first frames must not use up the quick looks, nor a blind camera look at every frame
+            wait_s = AROUND_S if looks.blind else 0.0
+        if now_s - looks.plate_s < wait_s:
             return False
         return math.hypot(*plate.velocity_in_base.tolist()) <= STILL_SPEED
 
@@ -144,9 +151,10 @@ class Eyes:
         looks = self._looks[frame.camera]
         if self._plate is None or not self._plate_is_due(looks, now_s):
             return
-        looks.plate_s, looks.plates = now_s, looks.plates + 1
         shift = plate_shift(frame.image, self.rig[frame.camera], self._plate, frame.time_s)
+        looks.plate_s, looks.blind = now_s, shift is None
         if shift is not None:
+            looks.plates += 1
             self.monitor.saw_plate(frame.camera, shift)
 
     def state(self, now_s: float) -> BallState | None:

@@ -221,6 +221,12 @@ class Monitor:
         return first, second
 
     @property
+    def plate_looks(self) -> tuple[int, int]:
+        """How many of each camera's last looks made the plate out, at most `MonitorConfig.shifts`."""
+        first, second = (len(camera.shifts) for camera in self._cameras)
+        return first, second
+
+    @property
     def doubts_rig(self) -> bool:
         """Whether the verdict is about cameras, clocks or what else is in view, and not about one motion."""
         return self.verdict.level != "fine" and self.verdict.cause in RIG | {"second ball", "size"}

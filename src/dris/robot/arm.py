@@ -71,6 +71,9 @@ class Arm(Protocol):
     def limits(self) -> JointLimits:
         """Of its joints, as the robot itself tells them."""
 
+    def masses(self) -> tuple[float, ...]:
+        """Of links 1 to 7, as the robot itself tells them [kg]."""
+
     def versions(self) -> str:
         """Of driver, library and robot, as far as they tell; empty where nothing does."""
 
@@ -95,13 +98,21 @@ class Arm(Protocol):
 
 FASTEST = 10.0
 """No joint of such an arm may go faster [rad/s]: more is a mistake of units."""
-_JOINT = re.compile(r"(?:fr3\w*_)?joint(\d)")
 
 
-def _number(name: str) -> int:
-    """Of an arm's joint by its name; 0 for others, the hand's for instance."""
-    found = _JOINT.fullmatch(name)
-    return 0 if found is None or "finger" in name else int(found[1])
+def _seven(text: str, kind: str) -> list[ElementTree.Element]:
+    """Joints or links 1 to 7 of an FR3's URDF, of whatever variant; the hand's are not among them.
+
+    Raises:
+        ParseError: It is no XML.
+        KeyError: One is missing.
+    """
+    pattern, found = re.compile(rf"(?:fr3\w*_)?{kind}(\d)"), {}
+    for element in ElementTree.fromstring(text).iter(kind):
+        name = element.get("name", "")
+        if (match := pattern.fullmatch(name)) and "finger" not in name:
+            found[int(match[1])] = element
+    return [found[number] for number in range(1, 8)]
 
 
 def limits_of_urdf(text: str) -> JointLimits:
@@ -112,12 +123,10 @@ def limits_of_urdf(text: str) -> JointLimits:
     """
     columns: list[list[float]] = []
     try:
-        named = {joint.get("name", ""): joint for joint in ElementTree.fromstring(text).iter("joint")}
-        for number in range(1, 8):
-            found = next(joint for name, joint in named.items() if _number(name) == number)
-            limit, near_end = found.find("limit"), found.find("position_based_velocity_limits")
+        for joint in _seven(text, "joint"):
+            limit, near_end = joint.find("limit"), joint.find("position_based_velocity_limits")
             if limit is None or near_end is None:
-                raise KeyError(number)
+                raise KeyError(joint.get("name"))
             keys = [(limit, "lower"), (limit, "upper"), (limit, "velocity")]
             keys += [(near_end, "velocity_offset"), (near_end, "deceleration_limit")]
             columns.append([float(element.attrib[name]) for element, name in keys])
@@ -125,8 +134,31 @@ def limits_of_urdf(text: str) -> JointLimits:
         wrong = not np.isfinite(columns).all() or (low >= high).any() or (speed <= 0).any()
         if wrong or (speed > FASTEST).any() or (offset < 0).any() or (deceleration <= 0).any():
             raise ValueError(columns)
-    except (ElementTree.ParseError, StopIteration, KeyError, ValueError) as error:
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
         raise ArmError(
             "the robot's model does not tell plausible limits of all seven joints: system image 5.9 or newer?"
         ) from error
     return JointLimits(low, high, speed, offset, deceleration)
+
+
+def masses_of_urdf(text: str) -> tuple[float, ...]:
+    """Masses of links 1 to 7 from the URDF that an FR3 sends [kg].
+
+    Raises:
+        ArmError: It tells no mass of some link.
+    """
+    masses: list[float] = []
+    try:
+        for link in _seven(text, "link"):
+            mass = link.find("inertial/mass")
+            if mass is None:
+                raise KeyError(link.get("name"))
+            masses.append(float(mass.attrib["value"]))
+        if not (np.isfinite(masses).all() and min(masses) > 0):
+            raise ValueError(masses)
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise ArmError(
+            "the robot's model does not tell plausible masses of all seven links, so nothing confirms that "
+            "it is the arm of this package's model: system image 5.9 or newer?"
+        ) from error
+    return tuple(masses)

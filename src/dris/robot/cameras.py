@@ -190,14 +190,22 @@ def _eyes(eyes: RigObserver, unconfirmed: bool) -> Check:
     level, why = eyes.trust
     if level != "fine":
         return Check("eyes", False, f"{level}: {why}")
-    shifts = dict(zip(_names(eyes), eyes.eyes.monitor.plate_shifts_px, strict=True))
-    seen = [f"{name} sees the plate {px:.0f} px off" for name, px in shifts.items() if px is not None]
-    blind = [name for name, px in shifts.items() if px is None]
-    if not blind:
+    monitor, seen, few, blind = eyes.eyes.monitor, [], [], []
+    most_px, least = monitor.config.shift_px, monitor.config.shifts
+    for name, px, looks in zip(_names(eyes), monitor.plate_shifts_px, monitor.plate_looks, strict=True):
+        if px is None:
+            blind.append(name)
+            continue
+        seen.append(f"{name} sees the plate {px:.0f} px off")
+        if not px <= most_px:  # the monitor itself judges no sooner than after enough looks
+            why = f"{seen[-1]}, at most {most_px:g}: moved, exchanged, or another camera's calibration"
+            return Check("eyes", False, f"{why}; open the right cameras, or calibrate again")
+        if looks < least:
+            few.append(f"{name} made it out in {looks} looks, at least {least}")
+    if not few and not blind:
         return Check("eyes", True, f"nothing wrong; {', '.join(seen)}")
-    found = "; ".join(
-        [*seen, f"{' and '.join(blind)} cannot make the plate out: nothing confirms the calibration"]
-    )
+    unseen = [f"{' and '.join(blind)} cannot make the plate out"] if blind else []
+    found = f"{'; '.join([*seen, *few, *unseen])}: nothing confirms the calibration"
     if unconfirmed:
         return Check("eyes", True, f"{found}, and --rig.unconfirmed goes on")
     return Check(

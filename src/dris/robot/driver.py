@@ -69,6 +69,7 @@ class DriverProcess:
         config: Any,
         silence_s: float = 0.25,
         most_recoveries: int = MOST_RECOVERIES,
+        connect_s: float = ANSWER_S,
     ):
         """Start the process and connect.
 
@@ -77,9 +78,10 @@ class DriverProcess:
             config: What it is made from.
             silence_s: The arm is stopped when nothing was heard for so long while it moved [s, wall clock].
             most_recoveries: Errors that may be cleared, whichever session asks.
+            connect_s: Longest that it may take to connect [s, wall clock].
 
         Raises:
-            ArmError: As the arm says it.
+            ArmError: As the arm says it, or it says nothing; then the process has ended.
         """
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
@@ -91,7 +93,20 @@ class DriverProcess:
         self._pipe = _End(ours)
         self._number = 0
         self.recoveries, self.most_recoveries = 0, most_recoveries
-        self._receive(ANSWER_S)
+        try:
+            self._connect(connect_s, getattr(config, "address", config))
+        except BaseException:
+            self._kill()
+            raise
+
+    def _connect(self, within_s: float, address: Any) -> None:
+        if not self._pipe.comes(within_s):
+            raise ArmError(
+                f"{address} has not answered as a robot for {within_s:g} s: either something else accepts "
+                "connections there, so check the address, or its control cabinet hangs: activate FCI in "
+                "Desk, and reboot the cabinet if that does not help"
+            )
+        self._receive(within_s)
 
     def state(self) -> ArmState:
         """What the arm measured last."""
@@ -100,6 +115,10 @@ class DriverProcess:
     def limits(self) -> JointLimits:
         """Of its joints."""
         return self._ask("limits")
+
+    def masses(self) -> tuple[float, ...]:
+        """Of its links [kg]."""
+        return self._ask("masses")
 
     def versions(self) -> str:
         """Of driver, library and robot."""
@@ -142,8 +161,12 @@ class DriverProcess:
             with contextlib.suppress(ArmError):
                 self._ask("close")
             self.process.join(ANSWER_S)
-        if self.process.is_alive():
-            self.process.kill()
+        self._kill()
+
+    def _kill(self) -> None:
+        """End the process at once: while libfranka waits in it, it heeds no other signal than SIGKILL."""
+        self.process.kill()
+        self.process.join(ANSWER_S)
         self._pipe.close()
 
     def _ask(self, method: str, *arguments: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dris.catching.joint_limits import JointLimits
 from dris.core.validation import check_extra
-from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf
+from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf, masses_of_urdf
 from dris.robot.payload import near, payload
 from dris.robot.safety_config import TAU_MAX
 
@@ -118,6 +118,10 @@ class Fr3:
     def limits(self) -> JointLimits:
         """As the robot's own model tells them."""
         return limits_of_urdf(str(self._robot.model_urdf))
+
+    def masses(self) -> tuple[float, ...]:
+        """As the robot's own model tells them [kg]."""
+        return masses_of_urdf(str(self._robot.model_urdf))
 
     def versions(self) -> str:
         """Of franky and libfranka; FCI tells no other version of the robot than its server's."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dris.catching.kinematics import Kinematics
+from dris.catching.robot_model import robot_model
 from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError
 from dris.robot.clearance import Clearance
@@ -23,6 +24,8 @@ MEDIAN_S, SLOWEST_S = 0.001, 0.02
 """A policy may take so long in the median, and at the 99th percentile, of a control step of 50 ms."""
 STILL = 0.05
 """An arm that moves faster is being guided, or pushed [rad/s]."""
+MASS_SHARE = 0.1
+"""A link may be so much heavier or lighter than the model's: so much was the filter tried with [design]."""
 WAY_S = 0.02
 """The way home is looked at so often [s]: at its speeds, a centimetre of the plate."""
 SIDES = ("behind (-x)", "right of (-y)", "below", "ahead of (+x)", "left of (+y)", "above")
@@ -71,6 +74,7 @@ def preflight(runtime: Runtime, arm: Arm, speed_share: float = 1.0) -> Iterator[
     yield _asked("driver", lambda: Check("driver", True, arm.versions() or "tells no versions"))
     yield _asked("arm", lambda: _state(arm))
     yield _asked("limits", lambda: _limits(arm, config))
+    yield _asked("masses", lambda: _masses(arm, config))
     yield _asked("posture", lambda: _posture(arm, config))
     yield _asked("way", lambda: _way(arm, config, speed_share))
     yield _asked("payload", lambda: Check("payload", *compare(arm.carries(), config.mount)))
@@ -124,6 +128,24 @@ def _limits(arm: Arm, config: CatchingConfig) -> Check:
         found = f"joint {joint} may go at {now:.2f} rad/s, in training {then:.2f}"
         return Check("limits", False, f"{found}: this is another arm than the policy was trained for")
     return Check("limits", True, "ranges and speeds are those of the training's arm, or wider")
+
+
+def _masses(arm: Arm, config: CatchingConfig) -> Check:
+    """Filter, law and identification compute with the model's masses; names and limits tell no variants."""
+    told, model = np.array(arm.masses()), robot_model(config.mount)
+    known = np.array([model.body(f"link{number}").mass.item() for number in range(1, 8)])
+    off = np.abs(told / known - 1)
+    worst = int(np.argmax(off))
+    if not off[worst] <= MASS_SHARE:
+        found = (
+            f"link {worst + 1} weighs {told[worst]:.2f} kg by the robot, {known[worst]:.2f} kg by the model"
+        )
+        most = f"at most {100 * MASS_SHARE:.0f} % apart"
+        way_out = (
+            "this package's model is of the FR3, another variant needs its own, and policies trained on it"
+        )
+        return Check("masses", False, f"{found}, {most}: {way_out}")
+    return Check("masses", True, f"all links weigh what the model's do, within {100 * off[worst]:.0f} %")
 
 
 def _posture(arm: Arm, config: CatchingConfig) -> Check:

@@ -166,6 +166,10 @@ class _Past:
         """As the robot told them."""
         return self._limits
 
+    def masses(self) -> tuple[float, ...]:
+        """Nobody asks."""
+        return ()
+
     def versions(self) -> str:
         """Nobody asks."""
         return "a log"

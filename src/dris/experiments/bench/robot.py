@@ -57,6 +57,10 @@ class RecordedArm:
         """As they were given."""
         return self._limits
 
+    def masses(self) -> tuple[float, ...]:
+        """None."""
+        return ()
+
     def versions(self) -> str:
         """There is no robot."""
         return ""
