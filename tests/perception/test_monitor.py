@@ -14,7 +14,8 @@ from dris.lab.drawn_scene import Scene, clutter, draw_plate
 from dris.perception.camera import Rig
 from dris.perception.eyes import Eyes
 from dris.perception.health import Health
-from dris.perception.monitor import Monitor, MonitorConfig, Verdict
+from dris.perception.monitor import Monitor, Verdict
+from dris.perception.monitor_config import MonitorConfig
 from dris.perception.plate import Plate
 from dris.perception.plate_view import plate_shift
 from dris.perception.sources import Frame

@@ -25,7 +25,8 @@ from dris.lab.window import WINDOW
 from dris.perception.camera import CameraModel, Rig, look_at
 from dris.perception.detect import BallColour, Detection, DetectorConfig, Image
 from dris.perception.eyes import Eyes
-from dris.perception.monitor import Monitor, MonitorConfig
+from dris.perception.monitor import Monitor
+from dris.perception.monitor_config import MonitorConfig
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
 from dris.perception.track import BallTracker, TrackerConfig

@@ -15,7 +15,8 @@ from dris.perception.arrival import Arrival
 from dris.perception.calibration import check_image
 from dris.perception.camera import Rig
 from dris.perception.detect import Detection, DetectorConfig, candidates, most_complete
-from dris.perception.monitor import Monitor, MonitorConfig
+from dris.perception.monitor import Monitor
+from dris.perception.monitor_config import MonitorConfig
 from dris.perception.plate import Plate
 from dris.perception.plate_view import plate_shift
 from dris.perception.sources import Frame

@@ -260,10 +260,8 @@ class Session:
                 return measured.q
         elif self.loop.approach is not None:
             outcome = self.loop.approach.outcome
-            if outcome == "halted":
-                self._go("hold", unseen)
-            else:
-                self._go("approaching" if outcome in ("going", "late") else "armed", "")
+            going: State = "approaching" if outcome in ("going", "late") else "armed"
+            self._go(*("hold", unseen) if outcome == "halted" else (going, ""))
         return self._wish.wished
 
     def _send(self, now_s: float, measured: ArmState, wished: np.ndarray) -> None:

@@ -22,7 +22,7 @@ from dris.lab.twin import State, Twin
 from dris.perception.camera import Rig
 from dris.perception.detect import Detection
 from dris.perception.eyes import Eyes
-from dris.perception.monitor import MonitorConfig
+from dris.perception.monitor_config import MonitorConfig
 from dris.perception.motion import GRAVITY_IN_BASE
 from dris.perception.plate import Plate
 from dris.perception.sources import Frame
