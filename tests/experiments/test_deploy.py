@@ -126,6 +126,11 @@ def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, mon
     )  # fmt: skip
     outcomes = list(run_trials(rig, "ramps", 3, 1, True, None))
     assert [outcome.state for outcome in outcomes] == ["fault", "catching", "catching"]
+    # Which code it was, for several versions may add to one file.
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent
+    )
+    assert {outcome.source.rstrip("+") for outcome in outcomes} == {commit.stdout.strip()[:12]}
     if how == "raised":
         assert outcomes[0].reason == "Net Exception; the robot's side: timed out"
     assert connected == [1]

@@ -127,7 +127,8 @@ def test_a_date_without_a_time_zone_is_none():
 
 def test_files_that_are_no_json_are_refused(tmp_path):
     (tmp_path / "rig.json").write_bytes(b"\x80\x04")
-    for name in ("rig.json", "none.json"):
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    for name in ("rig.json", "none.json", "deep.json"):
         with pytest.raises(CalibrationError):
             load_rig(tmp_path / name)
 

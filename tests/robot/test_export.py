@@ -3,10 +3,12 @@
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -183,6 +185,16 @@ def test_run_py_runs_where_nothing_else_is_installed(exported, tmp_path):
     with open(folder / "policy.onnx", "ab") as network:
         network.write(b"x")
     assert "policy.onnx is not the file that was exported" in run(folder / "run.py").stderr
+
+
+@pytest.mark.parametrize(("update", "warns"), [("ensemble", True), ("none", False)])
+def test_run_py_says_that_it_has_no_belief(exported, monkeypatch, capsys, update, warns):
+    names = runpy.run_path(str(exported / "run.py"))
+    contract = json.loads((exported / "contract.json").read_text()) | {"belief": {"update": update}}
+    known = SimpleNamespace(contract=contract, largest_error=0.0)
+    monkeypatch.setitem(names["main"].__globals__, "Policy", lambda: known)
+    assert names["main"]() == 0
+    assert ("which this file does not have" in capsys.readouterr().out) == warns
 
 
 @pytest.mark.parametrize(

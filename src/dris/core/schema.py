@@ -6,6 +6,7 @@ and is taken for what its place says: study.json and the runs under it, theory.j
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -90,3 +91,14 @@ def check_row(row: Mapping[str, Any], where: str, needed: Iterable[str] = ()) ->
         if of is not None:
             shown = f" = {value!s:.20}" if isinstance(value, (int, float)) else ""
             typed(value, of, f"{where}.{name}{shown}")
+
+
+def source_state() -> dict[str, str]:
+    """Commit of the source that runs, and what was changed since; nothing where it is not in a repository."""
+    found = {}
+    here = str(Path(__file__).parent)
+    for name, command in {"commit": "rev-parse HEAD", "changed files": "status --porcelain"}.items():
+        run = subprocess.run(["git", "-C", here, *command.split()], capture_output=True, text=True)
+        if run.returncode == 0:
+            found[name] = run.stdout.strip()
+    return found

@@ -7,13 +7,13 @@ a process of its own. Robot time passes a millisecond at a time, as slowly as dr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from dris.catching.control import Act, LookingObserver
 from dris.catching.settings import CatchingConfig
-from dris.experiments.deployment import Outcome
+from dris.experiments.deployment import Outcome, source
 from dris.experiments.gate import Gate
 from dris.experiments.trials.cells import cells_of
 from dris.experiments.trials.config import Kind
@@ -201,7 +201,7 @@ def run_trials(
 
     `show` gets the session every tick. Trials of the names in `done` are left out.
     """
-    cells = cells_of(kind)
+    cells, made_by = cells_of(kind), source()
     for k in range(trials):
         what, label, launch = cells[k % len(cells)]
         number = seed + k // len(cells)
@@ -230,7 +230,7 @@ def run_trials(
         finally:
             rig.gate.release()  # an arm that stops needs time to pass
             session.stop("the trial is over")
-        yield outcome
+        yield replace(outcome, source=made_by)
         if outcome.state == "fault" and not rig.answers():
             rig.reconnect()  # or every later trial would be lost with this one
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dris import __version__
 from dris.core.files import read_json, write_json
-from dris.core.schema import header
+from dris.core.schema import header, source_state
 from dris.robot.contract import WEIGHTS, Contract
 
 KIND = "deployment"
@@ -40,6 +40,14 @@ class Outcome:
     speed_share: float
     """Fastest joint over what FCI allows where it is."""
     ticks: int
+    source: str = ""
+    """Commit that ran, with a + if something was changed since."""
+
+
+def source() -> str:
+    """Of an outcome: several versions of the code may add to one file."""
+    state = source_state()
+    return state.get("commit", "")[:12] + ("+" if state.get("changed files") else "")
 
 
 def settings_of(contract: Contract, **values: Any) -> dict[str, Any]:

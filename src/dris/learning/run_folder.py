@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import subprocess
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from dris.core.files import read_json, write_atomically, write_json
+from dris.core.schema import source_state
 from dris.core.typed import difference, to_plain, with_defaults
 
 
@@ -76,12 +76,7 @@ def versions() -> dict[str, str]:
 
     found = {"python": platform.python_version(), "machine": platform.machine()}
     found |= {module.__name__: module.__version__ for module in (dris, torch, numpy, mujoco, warp)}
-    here = Path(__file__).parent
-    for name, command in {"commit": "rev-parse HEAD", "changed files": "status --porcelain"}.items():
-        run = subprocess.run(["git", "-C", str(here), *command.split()], capture_output=True, text=True)
-        if run.returncode == 0:
-            found[name] = run.stdout.strip()
-    return found
+    return found | source_state()
 
 
 def read_metrics(file: Path) -> list[dict[str, Any]]:

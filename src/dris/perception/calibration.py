@@ -151,7 +151,7 @@ def load_rig(path: Path, limits: CalibrationLimits | None = None) -> Rig:
         raise CalibrationError(f"{path} has more than {LARGEST_BYTES} bytes: not a calibration file")
     try:
         content = json.loads(path.read_text())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise CalibrationError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict) or content.get("kind") != "rig":
         raise CalibrationError(f"{path} is not a rig's calibration: its 'kind' must be 'rig'")

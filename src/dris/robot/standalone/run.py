@@ -141,6 +141,10 @@ def main():
     print(f"states    {', '.join(contract['states']['names'])}")
     print(f"condition {contract['condition']['meaning'] or 'none'}")
     print(f"action    {', '.join(contract['action']['meaning'])}, every {contract['step_s']} s")
+    if contract.get("belief", {}).get("update", "none") != "none":
+        print(
+            "belief    expects the mean of a belief, which this file does not have: sights alone are noisier"
+        )
     return 0
 
 
