@@ -71,6 +71,20 @@ def test_what_no_sight_tells_of_stays_as_uncertain_as_it_was():
         assert np.array_equal(getattr(belief._balls, name), getattr(fresh._balls, name))
 
 
+def test_a_sight_that_surprises_too_much_leaves_the_belief_as_it_was():
+    """One stamped 0.28 s ahead was refused, and 41 of the next 45 good ones as too old."""
+    belief = followed(0.12)
+    values, time_s, ahead = belief._balls.values.copy(), belief.time_s, belief.at(0.125)
+    assert belief.see_state(time_s + 0.28, bounce(time_s), SIGMA) > 3 * belief.config.gate
+    assert belief.refused == 1 and belief.time_s == time_s
+    assert np.array_equal(belief._balls.values, values)
+    np.testing.assert_array_equal(belief.at(0.125), ahead)
+    for k in range(20, 65):
+        belief.track_plate(k / 160, np.zeros(3), np.eye(3))
+        belief.see_state(k / 160, bounce(k / 160), SIGMA)
+        assert belief.refused == 0
+
+
 def test_looking_ahead_is_free_fall_and_changes_nothing():
     belief = believing(until_s=0.2, drag=(0.0, 0.0))
     belief.begin(0.0, bounce(0.0), np.zeros((6, 6)), 0.03)
@@ -180,6 +194,17 @@ def test_the_plate_s_past_is_that_of_a_plate_that_swings():
         past.between(0.295, 0.315, 2)
     )  # a little further than was measured: it goes on as it does
     np.testing.assert_allclose(ahead["pos"][1], pose(0.315)[0], atol=1e-3)
+
+
+def test_a_clock_that_begins_again_forgets_where_the_plate_was():
+    past, up = PlatePast(), np.array([0.0, 0.0, 0.3])
+    for k in range(60):
+        past.add(100 + 0.005 * k, np.zeros(3), np.eye(3))
+    past.add(100.29, up, np.eye(3))  # a little older than the last: left out
+    np.testing.assert_array_equal(past.between(100.29, 100.29, 1)[0, :3], 0.0)
+    for k in range(60):
+        past.add(0.005 * k, up, np.eye(3))
+    np.testing.assert_allclose(past.between(0.2, 0.2, 1)[0, :3], up)
 
 
 def test_a_ball_that_nothing_is_near_is_kept_possible_as_any_other(monkeypatch):

@@ -93,6 +93,7 @@ class BallBelief:
         self.refused = self.repaired = 0
         self._touched_s = -math.inf
         self._plate: np.ndarray | None = None  # where it was when the balls were last carried on
+        self._before: tuple[float, float, np.ndarray | None] = (0.0, 0.0, None)  # with the balls in _ahead
 
     def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
         """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say."""
@@ -248,6 +249,8 @@ class BallBelief:
         self._check_begun(time_s)
         assert self.time_s is not None
         elapsed, balls = time_s - self.time_s, self._balls
+        self._ahead.copy(balls)
+        self._before = self.time_s, self._touched_s, self._plate
         if elapsed <= 1e-6:
             return balls.values.astype(np.float64), -elapsed
         before = balls.impacts[0].copy()
@@ -264,7 +267,7 @@ class BallBelief:
         return values, 0.0
 
     def _pull(self, values: np.ndarray, predicted: np.ndarray, observed: np.ndarray, gate: float) -> float:
-        """Pull the balls [N, 14] towards an observation [S], unless it surprises too much.
+        """Pull the balls [N, 14] towards an observation [S]; one that surprises too much leaves all as it was.
 
         What each would be seen as [N, S] and what was seen are in deviations of the observation.
         """
@@ -275,7 +278,8 @@ class BallBelief:
         surprise = float(surprise)
         if not surprise <= gate:
             self.refused += 1
-            balls.values[:] = values
+            self._balls, self._ahead = self._ahead, self._balls
+            self.time_s, self._touched_s, self._plate = self._before
             return surprise
         self.refused = 0
         assert self.time_s is not None

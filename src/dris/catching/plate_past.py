@@ -43,6 +43,8 @@ class PlatePast:
     def add(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
         """Take in a measured pose; one that is not later than the last is left out.
 
+        One that is older than all that is kept comes from a clock that began again: then all is forgotten.
+
         Raises:
             ValueError: It is not finite.
         """
@@ -50,6 +52,8 @@ class PlatePast:
             raise ValueError(f"the plate is at {position} at {time_s} s: joints must be finite")
         row = np.array((time_s, *position.tolist(), *quaternion_of(rotation), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         rows = self._rows[:-1]  # without what lies ahead
+        if len(rows) and time_s < rows[-1, 0] - KEPT_S:
+            rows = rows[:0]
         if len(rows):
             last = rows[-1]
             if time_s <= last[0]:
