@@ -267,7 +267,7 @@ class BallBelief:
         return values, 0.0
 
     def _pull(self, values: np.ndarray, predicted: np.ndarray, observed: np.ndarray, gate: float) -> float:
-        """Pull the balls [N, 14] towards an observation [S]; one that surprises too much leaves all as it was.
+        """Pull the balls [N, 14] to an observation [S]; one that surprises too much leaves all as it was.
 
         What each would be seen as [N, S] and what was seen are in deviations of the observation.
         """
