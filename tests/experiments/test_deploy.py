@@ -24,7 +24,6 @@ from dris.cli.robot import deploy, identify_gains
 from dris.experiments.deploy import TwinRig, run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
 from dris.experiments.identification import Identified
-from dris.experiments.real_arm import drive_of
 from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
 from dris.lab.objects import BALLS
@@ -158,7 +157,7 @@ def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
 
 @pytest.mark.parametrize(("address", "realtime"), [("127.0.0.1", False), ("172.16.0.2", True)])
 def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monkeypatch):
-    """With the gains of `dris deploy`, and no real-time kernel for a simulated robot: its rehearsal."""
+    """With the gains that those of `dris deploy --gains` are compared with, and no real-time kernel for a simulated robot: its rehearsal."""
     told = []
 
     class Told(SoftArm):
@@ -170,7 +169,7 @@ def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monke
     code = identification.on_robot(
         quick_runtime(task=TEXT), address, False, ExcitationConfig(), Path("none"), None
     )
-    (make, config, arm), driven = told[0], drive_of(TEXT, None)
+    (make, config, arm), driven = told[0], drive("fitted-gains", TEXT)
     assert code == 0 and arm.asked == ["stop"] and make is Fr3  # closed at the end, and nothing else
     assert (config.address, config.realtime) == (address, realtime)
     assert (config.stiffness, config.damping) == (driven.stiffness, driven.damping)
@@ -262,25 +261,6 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     ]  # fmt: skip
     assert "moving at 0.2 of all speeds" in "".join(lines) and "ended by SIGINT" in lines[-1]
     assert len(list(tmp_path.glob("session-*.jsonl"))) == 1
-
-
-def test_gains_that_were_identified_drive_the_arm(tmp_path):
-    found = {"matching_stiffness": [100.0] * 7, "matching_damping": [10.0] * 7}
-    (tmp_path / "gains.json").write_text(json.dumps(found))
-    told = drive_of(CatchingConfig(), tmp_path / "gains.json")
-    assert (told.stiffness, told.damping) == ((100.0,) * 7, (10.0,) * 7)
-    assert drive_of(CatchingConfig(), None).stiffness == CatchingConfig().stiffness
-    (tmp_path / "gains.json").write_text(json.dumps(found | {"error": {}}))
-    with pytest.raises(ValueError, match="is of the twin: identify the gains of this arm"):
-        drive_of(CatchingConfig(), tmp_path / "gains.json")
-    assert drive_of(CatchingConfig(), tmp_path / "gains.json", simulated=True).damping == (10.0,) * 7
-    (tmp_path / "gains.json").write_text(json.dumps(found | {"simulated": True}))
-    with pytest.raises(ValueError, match="is of the twin"):
-        drive_of(CatchingConfig(), tmp_path / "gains.json")
-    for wrong in ({}, found | {"matching_damping": [10.0] * 6}, found | {"matching_stiffness": [-1.0] * 7}):
-        (tmp_path / "gains.json").write_text(json.dumps(wrong))
-        with pytest.raises(ValueError, match=r"gains\.json"):
-            drive_of(CatchingConfig(), tmp_path / "gains.json")
 
 
 def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():

@@ -56,8 +56,9 @@ def on_robot(
     import time
 
     from dris.experiments.identification import identified
-    from dris.experiments.real_arm import connection, drive_of, is_simulated
+    from dris.experiments.real_arm import connection, is_simulated
     from dris.lab.drives import as_driven, law_of
+    from dris.lab.drives import drive as twin_drive
     from dris.robot.driver import DriverProcess
     from dris.robot.fr3 import Fr3
     from dris.robot.live import NoEyes, run_path
@@ -69,7 +70,7 @@ def on_robot(
     path = _path(config, excitation)
     if path is None:
         return 1
-    drive = drive_of(config, None)  # as `dris deploy` drives it before it is told of other gains
+    drive = twin_drive("fitted-gains", config)  # as `dris deploy` drives it, before it is told what matches
     arm = DriverProcess(Fr3, connection(address, config, drive))
     try:
         good = passed(preflight(runtime, arm, SPEED_SHARE))
@@ -118,6 +119,7 @@ def _path(config: CatchingConfig, excitation: ExcitationConfig) -> Excitation | 
 
 def _tell(result: Identified, truth: Truth | None, json_file: Path | None, simulated: bool) -> int:
     from dris.experiments.identification import table
+    from dris.robot.gains_file import KIND
 
     print(table(result, truth))
     print(f"delay {1e3 * result.found.delay_s:.1f} ms from a tick's reference to its torque")
@@ -129,7 +131,7 @@ def _tell(result: Identified, truth: Truth | None, json_file: Path | None, simul
         )
         return 1
     print(f"to match, tell it K = {result.matching_stiffness}, D = {result.matching_damping}")
-    found: dict[str, Any] = {**header("identified-gains"), "simulated": simulated, **asdict(result)}
+    found: dict[str, Any] = {**header(KIND), "simulated": simulated, **asdict(result)}
     write_json(json_file, found | ({} if truth is None else {"error": asdict(truth)}))
     return 0
 

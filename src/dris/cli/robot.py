@@ -90,8 +90,9 @@ def deploy(
         move: Let the real arm move: home, then towards every ball that comes, until interrupted. No real
             arm has moved by this command yet: docs/guides/real_robot.md has the steps before it.
         rig: The real cameras, which are looked through before anything moves, too.
-        gains: File of `dris identify-gains --json`: the real arm is driven with the gains that match. By
-            default the policy's own.
+        gains: File of `dris identify-gains --json` with this policy: the real arm is driven with the gains
+            that match. By default the policy's own; a real arm needs it where those are too stiff for FCI
+            (presets paper and exact).
         kind: Of the trials in the twin, their cells in turn: see `dris trials`.
         trials: How many.
         seed: Of the first round of cells.

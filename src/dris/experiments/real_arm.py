@@ -12,8 +12,7 @@ import numpy as np
 
 from dris.catching.belief_observer import BeliefObserver, beside_one_robot
 from dris.catching.kinematics import Kinematics
-from dris.catching.settings import JOINTS, CatchingConfig
-from dris.core.files import read_json
+from dris.catching.settings import CatchingConfig
 from dris.lab.drives import as_driven, law_of
 from dris.lab.drives import drive as twin_drive
 from dris.lab.twin import TwinConfig
@@ -25,6 +24,7 @@ from dris.robot.arm import Arm
 from dris.robot.cameras import check_cameras, check_devices, check_rig_file, open_cameras
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.gains_file import matching_gains
 from dris.robot.live import ENDED, run_live
 from dris.robot.log import Log
 from dris.robot.payload import payload_of
@@ -35,34 +35,24 @@ from dris.robot.runtime import Runtime
 from dris.robot.session import Session
 from dris.robot.terminal import LiveView
 
-LARGEST_GAIN = 5000.0
-"""More than any joint of such an arm is driven with [Nm/rad], [Nm s/rad]."""
-
 
 def drive_of(config: CatchingConfig, gains: Path | None, simulated: bool = False) -> TwinConfig:
     """How the arm is driven: as in the twin, with gains that `dris identify-gains` found to match, if told.
 
     Raises:
-        ValueError: The file has none, or those of a simulated arm, for a real one.
+        ValueError: The file is none of this policy on this arm; or there is none, and the twin drives the
+            policy with gains that were fitted to the twin: nobody knows those of a real arm.
     """
     drive = twin_drive("fitted-gains", config)
-    if gains is None:
-        return drive
-    found = read_json(gains)
-    try:
-        stiffness, damping = (
-            tuple(map(float, found[f"matching_{name}"])) for name in ("stiffness", "damping")
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{gains} is no file of `dris identify-gains --json`") from error
-    if (found.get("simulated") or "error" in found) and not simulated:  # earlier files have but the error
-        raise ValueError(f"{gains} is of the twin: identify the gains of this arm, `--robot ADDRESS --move`")
-    sizes, usual = {len(stiffness), len(damping)}, all(0 < g < LARGEST_GAIN for g in stiffness + damping)
-    if sizes != {JOINTS} or not usual:
+    if gains is not None:
+        stiffness, damping = matching_gains(gains, drive.stiffness, drive.damping, simulated)
+        return replace(drive, stiffness=stiffness, damping=damping)
+    if not simulated and (drive.stiffness, drive.damping) != (config.stiffness, config.damping):
         raise ValueError(
-            f"{gains}: K and D must be {JOINTS} numbers in (0, {LARGEST_GAIN:g}), got {stiffness}, {damping}"
+            f"K = {config.stiffness}, which the policy was trained with, is too stiff for FCI, and the gains "
+            "in its place were fitted to the twin: run `dris identify-gains`, then tell --gains FILE"
         )
-    return replace(drive, stiffness=stiffness, damping=damping)
+    return drive
 
 
 def is_simulated(address: str) -> bool:
