@@ -37,6 +37,7 @@ from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.identify import FoundGains
 from dris.robot.log_frames import shown
 from dris.robot.session import FROZEN_S
+from dris.robot.site_config import SiteConfig
 
 needs_franky = pytest.mark.skipif(
     importlib.util.find_spec("franky") is None, reason="franky is not installed: pip install 'dris[fr3]'"
@@ -166,13 +167,15 @@ def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monke
             told.append((make, config, self))
 
     monkeypatch.setattr("dris.robot.driver.DriverProcess", Told)
+    site = SiteConfig(torque_thresholds=(30.0,) * 4 + (9.0,) * 3, force_threshold=25.0)
     code = identification.on_robot(
-        quick_runtime(task=TEXT), address, False, ExcitationConfig(), Path("none"), None
+        quick_runtime(task=TEXT), address, False, site, ExcitationConfig(), Path("none"), None
     )
     (make, config, arm), driven = told[0], drive("fitted-gains", TEXT)
     assert code == 0 and arm.asked == ["stop"] and make is Fr3  # closed at the end, and nothing else
     assert (config.address, config.realtime) == (address, realtime)
     assert (config.stiffness, config.damping) == (driven.stiffness, driven.damping)
+    assert (config.torque_thresholds, config.force_threshold) == ((30.0,) * 4 + (9.0,) * 3, 25.0)
     assert config.payload.mass_kg == 0.35 and driven.stiffness != TEXT.stiffness
 
 
@@ -276,5 +279,8 @@ def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
         deploy("dris-200", robot="127.0.0.1", tick_s=0.002)
     with pytest.raises(ValueError, match="--move is for a real arm"):
         deploy("dris-200", twin=True, move=True)
+    for verb in (deploy, identify_gains):
+        with pytest.raises(ValueError, match="--site is of a real arm's place"):
+            verb("dris-200", twin=True, site=SiteConfig(table_height=0.2))
     with pytest.raises(ValueError, match=r"speed_share must lie in \(0, 1\], got 1.5"):
         deploy("dris-200", twin=True, speed_share=1.5)

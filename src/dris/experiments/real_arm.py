@@ -19,7 +19,9 @@ from dris.lab.twin import TwinConfig
 from dris.perception.calibration import load_rig
 from dris.perception.detect import BallColour, DetectorConfig
 from dris.perception.eyes import Eyes
+from dris.perception.monitor import MonitorConfig
 from dris.perception.plate import Plate
+from dris.perception.track_config import TrackerConfig
 from dris.robot.arm import Arm
 from dris.robot.cameras import check_cameras, check_devices, check_rig_file, open_cameras
 from dris.robot.driver import DriverProcess
@@ -33,6 +35,7 @@ from dris.robot.rig_config import RigConfig
 from dris.robot.rig_observer import RigObserver
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
+from dris.robot.site_config import SiteConfig
 from dris.robot.terminal import LiveView
 
 
@@ -60,11 +63,16 @@ def is_simulated(address: str) -> bool:
     return address.startswith("127.")
 
 
-def connection(address: str, config: CatchingConfig, drive: TwinConfig) -> Fr3Config:
+def connection(address: str, config: CatchingConfig, drive: TwinConfig, site: SiteConfig) -> Fr3Config:
     """How an arm at an address is driven, with the plate declared."""
-    plate = payload_of(config.mount, "plate")
     return Fr3Config(
-        address, drive.stiffness, drive.damping, realtime=not is_simulated(address), payload=plate
+        address,
+        drive.stiffness,
+        drive.damping,
+        realtime=not is_simulated(address),
+        torque_thresholds=site.torque_thresholds,
+        force_threshold=site.force_threshold,
+        payload=payload_of(config.mount, "plate"),
     )
 
 
@@ -74,32 +82,34 @@ def on_robot(
     move: bool,
     speed_share: float,
     rig: RigConfig,
+    site: SiteConfig,
     gains: Path | None,
     logs: Path | None,
 ) -> int:
     """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
     config = runtime.contract.catching()
     drive = drive_of(config, gains, is_simulated(address))
-    fr3 = connection(address, config, drive)
-    with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig) as eyes:
-        good = passed(preflight(runtime, arm, speed_share))
+    fr3 = connection(address, config, drive, site)
+    with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig, site) as eyes:
+        good = passed(preflight(runtime, arm, speed_share, site))
         if eyes is not None and rig.file is not None:
             good = passed(_look(eyes, arm, config, rig.file, rig.unconfirmed)) and good
         if eyes is None or not good or not move:
             print("dry run: nothing was sent but questions" if good else "not ready: see above")
             return 0 if good else 1
-        return 0 if _catch(runtime, arm, eyes, drive, speed_share, logs) else 1
+        return 0 if _catch(runtime, arm, eyes, drive, site, speed_share, logs) else 1
 
 
 @contextlib.contextmanager
-def _seeing(config: RigConfig) -> Iterator[RigObserver | None]:
+def _seeing(config: RigConfig, site: SiteConfig) -> Iterator[RigObserver | None]:
     """Eyes behind the cameras, if there is a calibration."""
     if config.file is None:
         yield None
         return
     rig, radius_m = load_rig(config.file), config.ball_radius_m
     colour = BallColour(config.ball_hue_degrees, config.ball_saturation, config.ball_value)
-    eyes = Eyes(rig, (radius_m, radius_m), DetectorConfig(colour))
+    tracker, monitor = TrackerConfig(sigma_s=site.sigma_s), MonitorConfig(even_s=site.even_s)
+    eyes = Eyes(rig, (radius_m, radius_m), DetectorConfig(colour), tracker, monitor)
     source = open_cameras(config.cameras, rig, time.monotonic, config.delay_s)
     observer = RigObserver(source, eyes, radius_m, time.monotonic)
     try:
@@ -126,6 +136,7 @@ def _catch(
     arm: Arm,
     eyes: RigObserver,
     drive: TwinConfig,
+    site: SiteConfig,
     speed_share: float,
     logs: Path | None,
 ) -> bool:
@@ -136,8 +147,9 @@ def _catch(
     believed = beside_one_robot(runtime.contract.filter())
     kinematics = Kinematics(config.home, config.mount)
     observer = eyes if believed is None else BeliefObserver(eyes, kinematics, believed)
+    safety = site.safety(drive.stiffness, drive.damping)
     session = Session(
-        arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log,
+        arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log, safety,
         speed_share=speed_share, rehearse=runtime.rehearse,
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from dris.core.validation import check_extra
 from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf
 from dris.robot.payload import near, payload
 from dris.robot.safety_config import TAU_MAX
+from dris.robot.site_config import SiteConfig
 
 _WHEEL = "franky-control"
 READS = 3
@@ -64,11 +65,10 @@ class Fr3Config:
     """D [Nm s/rad]"""
     realtime: bool = True
     """Whether a real-time kernel is insisted on; a simulated robot needs none."""
-    torque_thresholds: tuple[float, ...] = (80.0, 80.0, 80.0, 80.0, 12.0, 12.0, 12.0)
-    """Estimated outer torques at which the robot stops [Nm]: a fast plate seems to push, so more than the
-    usual 20 where joints can; never raise them to hide a wrong payload [design]."""
-    force_threshold: float = 80.0
-    """The same for forces [N]."""
+    torque_thresholds: tuple[float, ...] = SiteConfig.torque_thresholds
+    """Estimated outer torques at which the robot stops [Nm],"""
+    force_threshold: float = SiteConfig.force_threshold
+    """and forces [N]."""
     payload: Payload = Payload()
     """Declared to the robot before it moves: the plate, beyond what the robot's own settings say of its
     hand."""
