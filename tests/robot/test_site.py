@@ -1,7 +1,9 @@
 """What a command line tells of the robot's place reaches filter, preflight, driver and eyes."""
 
 import math
-from contextlib import contextmanager
+import re
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import tyro
 from arms_without_robots import HOME, TASK, SoftArm, quick_runtime
 
 from dris.belief.config import BeliefConfig
+from dris.cli.robot import identify_gains
 from dris.experiments import real_arm
 from dris.perception.calibration import save_rig
 from dris.perception.camera import laboratory_rig
@@ -17,6 +20,7 @@ from dris.perception.monitor import MonitorConfig
 from dris.perception.track_config import TrackerConfig
 from dris.robot.clearance import Clearance
 from dris.robot.fr3 import Fr3Config
+from dris.robot.log import read_log
 from dris.robot.preflight import preflight
 from dris.robot.rig_config import RigConfig
 from dris.robot.safety_config import SafetyConfig
@@ -101,17 +105,51 @@ def moved(monkeypatch, tmp_path):
     monkeypatch.setattr(real_arm, "passed", lambda checks: bool(said or said.extend(checks) or said))
     monkeypatch.setattr(real_arm, "run_live", lambda session, *others, **more: sessions.append(session))
 
-    def run(site):
+    def run(site, move=True, logs=tmp_path):
         file = tmp_path / "rig.json"
         save_rig(file, laboratory_rig())
         rig = RigConfig(file=file, cameras=f"{rooms.__file__}:empty", unconfirmed=True)
         runtime = quick_runtime()
         runtime.contract.named, runtime.rehearse = dict, lambda: None
         runtime.contract.filter = lambda: BeliefConfig(update="none")
-        real_arm.on_robot(runtime, "127.0.0.1", True, 1.0, rig, site, None, tmp_path)
+        real_arm.on_robot(runtime, "127.0.0.1", move, 1.0, rig, site, None, logs)
         return sessions, drivers, {check.name: check for check in said}
 
     return run
+
+
+def test_an_arm_that_moves_keeps_a_log_whoever_asks(moved, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    moved(SiteConfig(), move=False, logs=None)
+    assert not list(tmp_path.rglob("*.jsonl"))
+    (_, _, session), _, _ = moved(SiteConfig(), logs=None)
+    session.clock = lambda: session.arm.ticks * 1e-3
+    session.connect()
+    session.start()
+    session.tick()
+    session.stop("enough")
+    (file,) = tmp_path.rglob("*.jsonl")
+    assert re.fullmatch(r"logs/\d{8}-\d{6}/session-\d{8}-\d{6}\.jsonl", str(file.relative_to(tmp_path)))
+    assert f"every tick is kept in {file.relative_to(tmp_path)}\n" in capsys.readouterr().out
+    states = [tick.state for tick in read_log(file)[1]]
+    assert states[:2] == ["connected", "homing"] and states[-1] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("told", "where"),
+    [
+        ({"move": True}, r"logs/\d{8}-\d{6}/excitation\.jsonl"),
+        ({"move": True, "log": Path("mine.jsonl")}, r"mine\.jsonl"),
+        ({}, r"/.*dris-identify-.*/excitation\.jsonl"),  # gone when the command is
+    ],
+)
+def test_an_arm_whose_gains_are_identified_keeps_a_log_too(told, where, monkeypatch):
+    monkeypatch.setattr("dris.cli.robot.exported", lambda policy: nullcontext(Path()))
+    monkeypatch.setattr("dris.robot.runtime.Runtime", lambda folder: quick_runtime())
+    given = []
+    monkeypatch.setattr("dris.cli.identification.on_robot", lambda *those: given.extend(those) or 0)
+    identify_gains(robot="172.16.0.2", **told)
+    assert re.fullmatch(where, str(given[-2])), given
 
 
 def test_session_driver_and_eyes_are_told(moved):

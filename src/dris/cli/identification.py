@@ -80,6 +80,7 @@ def on_robot(
         if not move or not good:
             _say("dry run: nothing was sent but questions; --move moves" if good else "not ready: see above")
             return 0 if good else 1
+        _say(f"every tick is kept in {log}")
         driven, clock = _clocked(arm) if is_simulated(address) else (arm, time.monotonic)
         session = Session(
             driven, NoEyes(), runtime.act_one, as_driven(config, drive), law_of(drive), clock,

@@ -105,7 +105,8 @@ def deploy(
         tick_s: In the twin, the session acts so often [s], whole milliseconds up to 0.01: try a computer that
             is slower than the robot.
         address: Loopback address of the twin's robot.
-        logs: Folder for a log of every tick, a file a trial, some 8 MB each.
+        logs: Folder for a log of every tick: of the twin a file a trial, some 8 MB each; of a real arm that
+            moves some 40 MB a minute, by default in logs/DATE-TIME.
         json_file: Also write the outcome to this file, after every trial.
         resume: Go on with the trials of that file where they were interrupted.
     """
@@ -223,7 +224,8 @@ def identify_gains(
         site: Where the real arm stands: its table, its room, and pushes that stop it.
         excitation: How far and how fast.
         address: Loopback address of the twin's robot.
-        log: Keep the log of every tick in this file, some 30 MB.
+        log: Keep the log of every tick in this file, some 30 MB; of a real arm that moves by default in
+            logs/DATE-TIME.
         json_file: Also write the result to this file.
     """
     validation.check_json(json_file)
@@ -233,10 +235,12 @@ def identify_gains(
         raise ValueError("--move is for a real arm: the twin's moves anyway")
     _refuse_site(site, twin)
     from dris.cli.identification import on_robot, on_twin
+    from dris.robot.log import new_folder
     from dris.robot.runtime import Runtime
 
     with exported(policy) as folder, tempfile.TemporaryDirectory(prefix="dris-identify-") as scratch:
-        runtime, kept = Runtime(folder), log or Path(scratch) / "excitation.jsonl"
+        runtime = Runtime(folder)
+        kept = log or (new_folder() if robot and move else Path(scratch)) / "excitation.jsonl"
         if robot is None:
             return on_twin(runtime, address, excitation, kept, json_file)
         return on_robot(runtime, robot, move, site, excitation, kept, json_file)

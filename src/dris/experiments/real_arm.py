@@ -28,7 +28,7 @@ from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.gains_file import matching_gains
 from dris.robot.live import ENDED, run_live
-from dris.robot.log import Log
+from dris.robot.log import Log, new_folder
 from dris.robot.payload import payload_of
 from dris.robot.preflight import Check, passed, preflight
 from dris.robot.rig_config import RigConfig
@@ -142,7 +142,7 @@ def _catch(
 ) -> bool:
     """Home, arm, catch, return, again, until something stops it or somebody ends it: whether that was it."""
     config, view = runtime.contract.catching(), LiveView()
-    file = None if logs is None else logs / f"session-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    file = (logs or new_folder()) / f"session-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     log = Log.open(file, **runtime.contract.named(), ball_radius_m=eyes.radius_m)
     believed = beside_one_robot(runtime.contract.filter())
     kinematics = Kinematics(config.home, config.mount)
@@ -157,6 +157,7 @@ def _catch(
         view.clear()
         print(line, flush=True)
 
+    tell(f"every tick is kept in {file}")
     tell(f"moving at {speed_share:g} of all speeds; Ctrl-C stops the arm softly")
     run_live(session, eyes, tell, show=lambda: view.show(session))
     return session.state == "stopped" and session.reason.startswith(ENDED)
