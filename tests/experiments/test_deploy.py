@@ -222,12 +222,12 @@ def test_a_stop_that_is_pressed_is_seen_before_the_arm_begins():
 
 PATIENT = """
 from dris.cli.main import main
-from dris.robot import preflight
+from dris.robot import preflight, tick_times
 
-preflight.MEDIAN_S = preflight.SLOWEST_S = 1.0
+preflight.MEDIAN_S = preflight.SLOWEST_S = tick_times.MOST_MEDIAN_S = 1.0
 main()
 """
-"""The command, but for how quick a policy must be: a machine of tests may have much else to do."""
+"""The command, but for how quick policy and ticks must be: a machine of tests may have much else to do."""
 
 
 @needs_franky

@@ -159,5 +159,5 @@ def _catch(
 
     tell(f"every tick is kept in {file}")
     tell(f"moving at {speed_share:g} of all speeds; Ctrl-C stops the arm softly")
-    run_live(session, eyes, tell, show=lambda: view.show(session))
+    run_live(session, eyes, tell, show=lambda ticks: view.show(session, ticks))
     return session.state == "stopped" and session.reason.startswith(ENDED)
