@@ -20,7 +20,7 @@ Fault = Literal[
     "none", "lossy", "deaf", "silent", "garbage", "user-stop", "closed", "frozen-sight", "blind", "distrust",
     "not-finite", "killed-driver", "silent-session", "full-disk",
 ]  # fmt: skip
-"""none, lossy (a hundredth of all datagrams lost, late, doubled or out of order): it goes on. blind: it holds,
+"""none, lossy (a hundredth of datagrams lost, late, doubled or out of order): it goes on. blind: it holds,
 and returns after a second. All others must stop the arm. deaf, silent: 60 ms without commands or states.
 garbage: a datagram that is no state. closed: the robot closes the connection. frozen-sight: the last sight,
 ever older. distrust: the monitor says stop. not-finite: an action is none. killed-driver: SIGKILL.
