@@ -24,7 +24,6 @@ from dris.cli.robot import deploy, identify_gains
 from dris.experiments.deploy import TwinRig, run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
 from dris.experiments.identification import Identified
-from dris.experiments.real_arm import drive_of
 from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
 from dris.lab.objects import BALLS
@@ -38,6 +37,7 @@ from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.identify import FoundGains
 from dris.robot.log_frames import shown
 from dris.robot.session import FROZEN_S
+from dris.robot.site_config import SiteConfig
 
 needs_franky = pytest.mark.skipif(
     importlib.util.find_spec("franky") is None, reason="franky is not installed: pip install 'dris[fr3]'"
@@ -163,7 +163,7 @@ def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
 
 @pytest.mark.parametrize(("address", "realtime"), [("127.0.0.1", False), ("172.16.0.2", True)])
 def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monkeypatch):
-    """With the gains of `dris deploy`, and no real-time kernel for a simulated robot: its rehearsal."""
+    """With the gains that those of `dris deploy --gains` are compared with, and no real-time kernel for a simulated robot: its rehearsal."""
     told = []
 
     class Told(SoftArm):
@@ -172,13 +172,15 @@ def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monke
             told.append((make, config, self))
 
     monkeypatch.setattr("dris.robot.driver.DriverProcess", Told)
+    site = SiteConfig(torque_thresholds=(30.0,) * 4 + (9.0,) * 3, force_threshold=25.0)
     code = identification.on_robot(
-        quick_runtime(task=TEXT), address, False, ExcitationConfig(), Path("none"), None
+        quick_runtime(task=TEXT), address, False, site, ExcitationConfig(), Path("none"), None
     )
-    (make, config, arm), driven = told[0], drive_of(TEXT, None)
+    (make, config, arm), driven = told[0], drive("fitted-gains", TEXT)
     assert code == 0 and arm.asked == ["stop"] and make is Fr3  # closed at the end, and nothing else
     assert (config.address, config.realtime) == (address, realtime)
     assert (config.stiffness, config.damping) == (driven.stiffness, driven.damping)
+    assert (config.torque_thresholds, config.force_threshold) == ((30.0,) * 4 + (9.0,) * 3, 25.0)
     assert config.payload.mass_kg == 0.35 and driven.stiffness != TEXT.stiffness
 
 
@@ -225,12 +227,12 @@ def test_a_stop_that_is_pressed_is_seen_before_the_arm_begins():
 
 PATIENT = """
 from dris.cli.main import main
-from dris.robot import preflight
+from dris.robot import preflight, tick_times
 
-preflight.MEDIAN_S = preflight.SLOWEST_S = 1.0
+preflight.MEDIAN_S = preflight.SLOWEST_S = tick_times.MOST_MEDIAN_S = 1.0
 main()
 """
-"""The command, but for how quick a policy must be: a machine of tests may have much else to do."""
+"""The command, but for how quick policy and ticks must be: a machine of tests may have much else to do."""
 
 
 @needs_franky
@@ -269,25 +271,6 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     assert len(list(tmp_path.glob("session-*.jsonl"))) == 1
 
 
-def test_gains_that_were_identified_drive_the_arm(tmp_path):
-    found = {"matching_stiffness": [100.0] * 7, "matching_damping": [10.0] * 7}
-    (tmp_path / "gains.json").write_text(json.dumps(found))
-    told = drive_of(CatchingConfig(), tmp_path / "gains.json")
-    assert (told.stiffness, told.damping) == ((100.0,) * 7, (10.0,) * 7)
-    assert drive_of(CatchingConfig(), None).stiffness == CatchingConfig().stiffness
-    (tmp_path / "gains.json").write_text(json.dumps(found | {"error": {}}))
-    with pytest.raises(ValueError, match="is of the twin: identify the gains of this arm"):
-        drive_of(CatchingConfig(), tmp_path / "gains.json")
-    assert drive_of(CatchingConfig(), tmp_path / "gains.json", simulated=True).damping == (10.0,) * 7
-    (tmp_path / "gains.json").write_text(json.dumps(found | {"simulated": True}))
-    with pytest.raises(ValueError, match="is of the twin"):
-        drive_of(CatchingConfig(), tmp_path / "gains.json")
-    for wrong in ({}, found | {"matching_damping": [10.0] * 6}, found | {"matching_stiffness": [-1.0] * 7}):
-        (tmp_path / "gains.json").write_text(json.dumps(wrong))
-        with pytest.raises(ValueError, match=r"gains\.json"):
-            drive_of(CatchingConfig(), tmp_path / "gains.json")
-
-
 def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200")
@@ -301,5 +284,8 @@ def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
         deploy("dris-200", robot="127.0.0.1", tick_s=0.002)
     with pytest.raises(ValueError, match="--move is for a real arm"):
         deploy("dris-200", twin=True, move=True)
+    for verb in (deploy, identify_gains):
+        with pytest.raises(ValueError, match="--site is of a real arm's place"):
+            verb("dris-200", twin=True, site=SiteConfig(table_height=0.2))
     with pytest.raises(ValueError, match=r"speed_share must lie in \(0, 1\], got 1.5"):
         deploy("dris-200", twin=True, speed_share=1.5)

@@ -2,10 +2,12 @@
 
 import importlib.util
 import multiprocessing
+import re
 import socket
 import time
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from arms_without_robots import HOME, TASK, quick_runtime
@@ -93,3 +95,47 @@ def test_modes_are_refused_by_name_and_errors_cleared_a_few_times_with_nothing_s
             assert told(arm, Mode.IDLE, cabinet).ok
         assert served.server.motion_ms is None and not [line for line in served.said if "motion" in line]
         assert cabinet.settings.load_mass == 0 and abs(served.robot.q - HOME).max() < 1e-3
+
+
+def moving(address, lost):
+    """What an arm tells that is held where it is while some commands are lost, up to its first error."""
+    with Served(address, held(), patience_s=0.9, faults=Faults(lost_commands=lost)) as served:
+        arm = DriverProcess(Fr3, config(address))
+        try:
+            arm.begin(HOME)
+            began_s, state = arm.state().time_s, arm.exchange(HOME)
+            while not state.error and state.time_s < began_s + 1.5:
+                state = arm.exchange(HOME)
+            arm.stop()
+            return state, state.time_s - began_s, arm.state(), served.server.cabinet.reflexes
+        finally:
+            arm.close()
+
+
+def test_an_arm_that_hears_too_few_commands_says_so_while_it_still_obeys():
+    """With a quarter lost at random 20 in a row, which the robot itself minds, hardly ever come."""
+    state, after_s, stopped, reflexes = moving("127.0.9.33", 0.25)
+    assert state.moving and 0.15 < after_s < 0.5, (state, after_s)
+    told = re.match(r"only (0\.\d\d) of the last commands reached the robot in time, 0.9 must", state.error)
+    # By the binomial distribution: 0.75 of 100, four standard deviations of 0.043 about it.
+    assert 0.58 < float(told[1]) < 0.9
+    assert not stopped.moving and stopped.error == "" and not reflexes
+
+
+def test_an_arm_that_hears_nearly_all_commands_goes_on():
+    """One of a hundred lost; ten or more of a hundred would be by chance one in ten million."""
+    state, after_s, _, reflexes = moving("127.0.9.34", 0.01)
+    assert state.error == "" and after_s >= 1.5 and not reflexes
+
+
+@pytest.mark.parametrize(
+    ("arrived", "for_s", "said"),
+    [(0.89, 0.3, True), (0.9, 0.3, False), (1.0, 0.3, False), (0.5, 0.1, False), (0.0, 0.3, False)],
+)
+def test_what_counts_as_too_few_commands(arrived, for_s, said):
+    """Not before the robot has counted, and not what it tells when nothing moves, which is 0."""
+    arm = Fr3.__new__(Fr3)
+    arm._began_s = 7.0
+    time_ = SimpleNamespace(to_sec=lambda: 7.0 + for_s)
+    found = SimpleNamespace(time=time_, control_command_success_rate=arrived)
+    assert bool(arm._lost(found)) == said

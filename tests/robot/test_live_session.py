@@ -1,9 +1,11 @@
 """A session in real time, with cameras that are lists of frames."""
 
 import os
+import re
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -14,9 +16,10 @@ from dris.catching.law import LawConfig
 from dris.perception.camera import laboratory_rig
 from dris.perception.eyes import Eyes
 from dris.perception.sources import Frame, SourceError
-from dris.robot.live import run_live
+from dris.robot.live import NoEyes, run_live, run_path
 from dris.robot.rig_observer import WAITING, RigObserver
 from dris.robot.session import Session
+from dris.robot.tick_times import TickTimes
 
 LAW = LawConfig(TASK.stiffness, TASK.damping, 0.9, 0.9, True)
 RIG = laboratory_rig()
@@ -127,3 +130,57 @@ def test_cameras_that_repeat_a_frame_stop_the_arm():
     assert session.state == "stopped" and session.reason.startswith("the eyes: ") and not arm.moving
     assert "frozen" in session.reason or "same picture" in session.reason, session.reason
     assert stopped_s - source.stuck_s < 1.0
+
+
+def test_a_session_whose_ticks_are_slow_does_not_arm_until_they_are_quick():
+    """With every answer of the arm 15 ms late it homed and armed without a word."""
+    arm, late_s, lines = SoftArm(), [0.015], []
+    exchange, eyes = arm.exchange, SimpleNamespace(trust=("fine", ""), tick=lambda: None, close=lambda: None)
+    session = Session(arm, NoEyes(), lambda s, c: np.zeros(5), TASK, LAW, time.monotonic)
+    arm.exchange = lambda reference: time.sleep(late_s[0]) or exchange(reference)
+    until, waited = time.monotonic() + 30, []
+
+    def enough():
+        waited.append((session.state, session.reason)) if late_s[0] else None
+        late_s[0] = 0.0 if len(waited) > 150 else 0.015
+        return session.state == "armed" or time.monotonic() > until
+
+    run_live(session, eyes, lines.append, enough)
+    state, reason = waited[-1]
+    assert state == "homed" and "armed" not in [state for state, _ in waited]
+    told = re.fullmatch(r"not armed: a tick takes (.*) ms in the median, at most 5: close what .*", reason)
+    assert 15 <= float(told[1]) < 40  # and what a busy machine adds
+    assert [line.split()[2] for line in lines[:-1]] == ["connected", "homing", "homed", "homed:", "armed"]
+    assert lines[-1].startswith("stopped: the session is over; 0 balls; ticks took ")
+
+
+def test_durations_of_ticks_in_figures():
+    """500 of 1 to 500 ms, after others that are forgotten: in the middle 251, five of a hundred beyond 495."""
+    ticks = TickTimes()
+    assert not ticks.known and ticks.too_slow() == ""
+    for _ in range(99):
+        ticks.add(0.001)
+    assert not ticks.known
+    for ms in np.random.default_rng(0).permutation(np.arange(1, 501)):
+        ticks.add(1e-3 * ms)
+    assert ticks.known and ticks.quantiles_s() == pytest.approx((0.251, 0.496))
+    assert str(ticks) == "251.00 ms, 496.00 ms at the 99th percentile; 480 over 20 ms so far"
+    for _ in range(251):
+        ticks.add(0.005)
+    assert ticks.too_slow() == ""
+
+
+def test_how_long_ticks_take_is_told_after_a_path():
+    arm, lines = SoftArm(), []
+    session = Session(arm, NoEyes(), lambda s, c: np.zeros(5), TASK, LAW, lambda: arm.ticks * 1e-3)
+
+    class There:
+        duration_s = 0.2
+
+        def at(self, time_s):
+            return HOME
+
+    run_path(session, There(), lines.append, sleep=lambda s: None)
+    assert re.fullmatch(
+        r"ticks took [\d.]+ ms, [\d.]+ ms at the 99th percentile; \d+ over 20 ms so far", lines[-1]
+    )

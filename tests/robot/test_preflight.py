@@ -18,8 +18,12 @@ from dris.robot.fr3 import Fr3
 from dris.robot.payload import payload_of
 from dris.robot.preflight import STILL, passed, preflight
 from dris.robot.rig_config import RigConfig
+from dris.robot.site_config import SiteConfig
 
 ONE = np.eye(7)
+
+
+SITE = SiteConfig()
 
 
 class Questioned(SoftArm):
@@ -44,7 +48,7 @@ def looked(arm, speed_share=1.0, **policy):
 def test_an_arm_at_home_passes_with_its_versions(capsys):
     checks = looked(Questioned())
     assert [name for name, check in checks.items() if check.ok] == [
-        "policy", "latency", "driver", "arm", "limits", "masses", "posture", "way", "payload",
+        "policy", "latency", "driver", "arm", "limits", "masses", "posture", "site", "way", "payload",
     ]  # fmt: skip
     assert checks["driver"].found == "of no robot"
     assert passed(iter(checks.values())) and "    ok  way      inside" in capsys.readouterr().out
@@ -201,7 +205,7 @@ def on_robot(monkeypatch, tmp_path):
         file = tmp_path / "rig.json"
         save_rig(file, laboratory_rig())
         told = RigConfig(**{"file": file, "cameras": f"{rooms.__file__}:empty", **rig})
-        return real_arm.on_robot(quick_runtime(), "127.0.0.1", True, 0.2, told, None, None)
+        return real_arm.on_robot(quick_runtime(), "127.0.0.1", True, 0.2, told, SITE, None, None)
 
     return run
 

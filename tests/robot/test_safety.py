@@ -311,6 +311,11 @@ def test_repeating_it_changes_nothing():
     ("change", "words"),
     [
         ({"stiffness": (0.0,) * 7}, "stiffness needs a positive number"),
+        ({"stiffness": (300.0,) * 6}, "stiffness needs a positive number for each of 7 joints"),
+        ({"damping": (30.0,) * 8}, "damping needs a positive number for each of 7 joints"),
+        ({"torque": (80.0,)}, "torque needs a positive number for each of 7 joints"),
+        ({"table_height": math.nan}, "table_height must be a finite number of metres, got nan"),
+        ({"workspace_overshoot": math.inf}, "must not be negative, and finite, got inf"),
         ({"torque_share": 1.5}, r"torque_share must lie in \(0, 1\], got 1.5"),
         ({"plate_speed": math.nan}, "plate_speed must be positive"),
         ({"hold_age_s": 0.3}, "hold_age_s must be below stop_age_s"),

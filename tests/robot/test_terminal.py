@@ -9,6 +9,7 @@ from sessions import LAW, Sky
 
 from dris.robot.session import Session
 from dris.robot.terminal import LiveView, picture
+from dris.robot.tick_times import TickTimes
 
 
 class Screen(io.StringIO):
@@ -77,6 +78,15 @@ def test_it_is_drawn_in_place_ten_times_a_second():
     screen.write("caught\n")
     view.show(session)
     assert len(screen.shown()) == 5 and screen.shown()[0] == "caught"
+
+
+def test_how_long_ticks_take_is_shown_in_a_line_of_its_own():
+    session, _, _ = make()
+    ticks, screen = TickTimes(), Screen()
+    for _ in range(100):
+        ticks.add(0.0012)
+    LiveView(screen, lambda: 0.0).show(session, ticks)
+    assert screen.shown()[4:] == ["ticks   1.20 ms, 1.20 ms at the 99th percentile; 0 over 20 ms so far"]
 
 
 def test_nothing_is_written_where_there_is_no_terminal():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dris.robot.arm import Arm
     from dris.robot.excitation import Excitation, ExcitationConfig
     from dris.robot.runtime import Runtime
+    from dris.robot.site_config import SiteConfig
 
 MOST_UNEXPLAINED = 0.5
 """Of a joint's torque that its gains may leave unexplained, RMS; the twin's left up to 0.25 over FCI, in
@@ -31,8 +32,9 @@ def on_twin(
     from dris.experiments.deploy import TwinRig
     from dris.experiments.identification import Truth, excite_twin, identified
     from dris.robot.preflight import passed, preflight
+    from dris.robot.site_config import SiteConfig
 
-    path = _path(runtime.contract.catching(), excitation)
+    path = _path(runtime.contract.catching(), excitation, SiteConfig())
     if path is None:
         return 1
     with TwinRig(runtime, address, speed_share=SPEED_SHARE) as rig:
@@ -48,6 +50,7 @@ def on_robot(
     runtime: Runtime,
     address: str,
     move: bool,
+    site: SiteConfig,
     excitation: ExcitationConfig,
     log: Path,
     json_file: Path | None,
@@ -56,8 +59,9 @@ def on_robot(
     import time
 
     from dris.experiments.identification import identified
-    from dris.experiments.real_arm import connection, drive_of, is_simulated
+    from dris.experiments.real_arm import connection, is_simulated
     from dris.lab.drives import as_driven, law_of
+    from dris.lab.drives import drive as twin_drive
     from dris.robot.driver import DriverProcess
     from dris.robot.fr3 import Fr3
     from dris.robot.live import NoEyes, run_path
@@ -66,20 +70,22 @@ def on_robot(
     from dris.robot.session import Session
 
     config = runtime.contract.catching()
-    path = _path(config, excitation)
+    path = _path(config, excitation, site)
     if path is None:
         return 1
-    drive = drive_of(config, None)  # as `dris deploy` drives it before it is told of other gains
-    arm = DriverProcess(Fr3, connection(address, config, drive))
+    drive = twin_drive("fitted-gains", config)  # as `dris deploy` drives it, before it is told what matches
+    arm = DriverProcess(Fr3, connection(address, config, drive, site))
     try:
-        good = passed(preflight(runtime, arm, SPEED_SHARE))
+        good = passed(preflight(runtime, arm, SPEED_SHARE, site))
         if not move or not good:
             _say("dry run: nothing was sent but questions; --move moves" if good else "not ready: see above")
             return 0 if good else 1
+        _say(f"every tick is kept in {log}")
         driven, clock = _clocked(arm) if is_simulated(address) else (arm, time.monotonic)
         session = Session(
             driven, NoEyes(), runtime.act_one, as_driven(config, drive), law_of(drive), clock,
-            Log.open(log, **runtime.contract.named()), speed_share=SPEED_SHARE,
+            Log.open(log, **runtime.contract.named()), site.safety(drive.stiffness, drive.damping),
+            speed_share=SPEED_SHARE,
         )  # fmt: skip
         run_path(session, path, _say)
     finally:
@@ -96,18 +102,17 @@ def _clocked(arm: Arm) -> tuple[Arm, Callable[[], float]]:
     return cast("Arm", timed), timed.clock
 
 
-def _path(config: CatchingConfig, excitation: ExcitationConfig) -> Excitation | None:
+def _path(config: CatchingConfig, excitation: ExcitationConfig, site: SiteConfig) -> Excitation | None:
     """The excitation, if it stays clear of everything; says how far it goes."""
     from dris.catching.kinematics import Kinematics
     from dris.robot.clearance import Clearance
     from dris.robot.excitation import Excitation
     from dris.robot.identify import extent
-    from dris.robot.safety_config import SafetyConfig
 
     kinematics = Kinematics(config.home, config.mount)
     path = Excitation(excitation, kinematics.home, kinematics.limits)
     clearance = Clearance(kinematics.home, config.mount)
-    how = extent(path, kinematics.limits, clearance, SafetyConfig(config.stiffness, config.damping))
+    how = extent(path, kinematics.limits, clearance, site.safety(config.stiffness, config.damping))
     where = "inside workspace and keep-out" if how.clear else "LEAVES workspace or keep-out"
     _say(
         f"{path.duration_s:.0f} s: joints up to {how.joint_rad:.3f} rad from home at "
@@ -118,6 +123,7 @@ def _path(config: CatchingConfig, excitation: ExcitationConfig) -> Excitation | 
 
 def _tell(result: Identified, truth: Truth | None, json_file: Path | None, simulated: bool) -> int:
     from dris.experiments.identification import table
+    from dris.robot.gains_file import KIND
 
     print(table(result, truth))
     print(f"delay {1e3 * result.found.delay_s:.1f} ms from a tick's reference to its torque")
@@ -129,7 +135,7 @@ def _tell(result: Identified, truth: Truth | None, json_file: Path | None, simul
         )
         return 1
     print(f"to match, tell it K = {result.matching_stiffness}, D = {result.matching_damping}")
-    found: dict[str, Any] = {**header("identified-gains"), "simulated": simulated, **asdict(result)}
+    found: dict[str, Any] = {**header(KIND), "simulated": simulated, **asdict(result)}
     write_json(json_file, found | ({} if truth is None else {"error": asdict(truth)}))
     return 0
 

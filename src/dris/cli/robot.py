@@ -15,6 +15,7 @@ from dris.core import validation
 from dris.experiments.trials.config import Kind
 from dris.robot.excitation import ExcitationConfig
 from dris.robot.rig_config import RigConfig
+from dris.robot.site_config import SiteConfig
 
 if TYPE_CHECKING:
     from dris.robot.runtime import Runtime
@@ -50,7 +51,7 @@ def export(
     return 0
 
 
-_RIG = RigConfig()
+_RIG, _SITE = RigConfig(), SiteConfig()
 FIRST_SPEED_SHARE = 0.2
 """Of all that a real arm may do, unless somebody says otherwise."""
 _OF_TWIN: dict[str, Any] = {
@@ -65,6 +66,7 @@ def deploy(
     robot: str | None = None,
     move: bool = False,
     rig: RigConfig = _RIG,
+    site: SiteConfig = _SITE,
     gains: Path | None = None,
     kind: Kind = _OF_TWIN["kind"],
     trials: int = _OF_TWIN["trials"],
@@ -90,8 +92,10 @@ def deploy(
         move: Let the real arm move: home, then towards every ball that comes, until interrupted. No real
             arm has moved by this command yet: docs/guides/real_robot.md has the steps before it.
         rig: The real cameras, which are looked through before anything moves, too.
-        gains: File of `dris identify-gains --json`: the real arm is driven with the gains that match. By
-            default the policy's own.
+        site: Where the real arm stands: its table, its room, pushes that stop it, how good the stamps are.
+        gains: File of `dris identify-gains --json` with this policy: the real arm is driven with the gains
+            that match. By default the policy's own; a real arm needs it where those are too stiff for FCI
+            (presets paper and exact).
         kind: Of the trials in the twin, their cells in turn: see `dris trials`.
         trials: How many.
         seed: Of the first round of cells.
@@ -101,7 +105,8 @@ def deploy(
         tick_s: In the twin, the session acts so often [s], whole milliseconds up to 0.01: try a computer that
             is slower than the robot.
         address: Loopback address of the twin's robot.
-        logs: Folder for a log of every tick, a file a trial, some 8 MB each.
+        logs: Folder for a log of every tick: of the twin a file a trial, some 8 MB each; of a real arm that
+            moves some 40 MB a minute, by default in logs/DATE-TIME.
         json_file: Also write the outcome to this file, after every trial.
         resume: Go on with the trials of that file where they were interrupted.
     """
@@ -113,6 +118,7 @@ def deploy(
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if twin and move:
         raise ValueError("--move is for a real arm: the twin's moves anyway")
+    _refuse_site(site, twin)
     if resume and (json_file is None or not twin):
         raise ValueError("--resume goes on with the twin's trials in a file: name it with --json FILE")
     if move and rig.file is None:
@@ -131,12 +137,17 @@ def deploy(
         if robot is not None:
             from dris.experiments.real_arm import on_robot
 
-            return on_robot(runtime, robot, move, share, rig, gains, logs)
+            return on_robot(runtime, robot, move, share, rig, site, gains, logs)
         from dris.experiments.deployment import settings_of
 
         values = {"kind": kind, "seed": seed, "sight": sight, "speed_share": share, "tick_s": tick_s}
         settings = settings_of(runtime.contract, **values)
         return _in_twin(runtime, address, trials, settings, logs, json_file, resume)
+
+
+def _refuse_site(site: SiteConfig, twin: bool) -> None:
+    if twin and site != _SITE:
+        raise ValueError("--site is of a real arm's place: the twin's is always the same")
 
 
 def _refuse_of_twin(**given: object) -> None:
@@ -192,6 +203,7 @@ def identify_gains(
     twin: bool = False,
     robot: str | None = None,
     move: bool = False,
+    site: SiteConfig = _SITE,
     excitation: ExcitationConfig = _EXCITATION,
     address: str = "127.0.0.1",
     log: Path | None = None,
@@ -209,9 +221,11 @@ def identify_gains(
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
         robot: Address of a real FR3. Without --move nothing is sent but questions.
         move: Let the real arm move: home at 7.5 percent of its speeds, then every joint for some seconds.
+        site: Where the real arm stands: its table, its room, and pushes that stop it.
         excitation: How far and how fast.
         address: Loopback address of the twin's robot.
-        log: Keep the log of every tick in this file, some 30 MB.
+        log: Keep the log of every tick in this file, some 30 MB; of a real arm that moves by default in
+            logs/DATE-TIME.
         json_file: Also write the result to this file.
     """
     validation.check_json(json_file)
@@ -219,14 +233,17 @@ def identify_gains(
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if twin and move:
         raise ValueError("--move is for a real arm: the twin's moves anyway")
+    _refuse_site(site, twin)
     from dris.cli.identification import on_robot, on_twin
+    from dris.robot.log import new_folder
     from dris.robot.runtime import Runtime
 
     with exported(policy) as folder, tempfile.TemporaryDirectory(prefix="dris-identify-") as scratch:
-        runtime, kept = Runtime(folder), log or Path(scratch) / "excitation.jsonl"
+        runtime = Runtime(folder)
+        kept = log or (new_folder() if robot and move else Path(scratch)) / "excitation.jsonl"
         if robot is None:
             return on_twin(runtime, address, excitation, kept, json_file)
-        return on_robot(runtime, robot, move, excitation, kept, json_file)
+        return on_robot(runtime, robot, move, site, excitation, kept, json_file)
 
 
 @contextlib.contextmanager

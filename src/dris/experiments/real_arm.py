@@ -12,57 +12,50 @@ import numpy as np
 
 from dris.catching.belief_observer import BeliefObserver, beside_one_robot
 from dris.catching.kinematics import Kinematics
-from dris.catching.settings import JOINTS, CatchingConfig
-from dris.core.files import read_json
+from dris.catching.settings import CatchingConfig
 from dris.lab.drives import as_driven, law_of
 from dris.lab.drives import drive as twin_drive
 from dris.lab.twin import TwinConfig
 from dris.perception.calibration import load_rig
 from dris.perception.detect import BallColour, DetectorConfig
 from dris.perception.eyes import Eyes
+from dris.perception.monitor import MonitorConfig
 from dris.perception.plate import Plate
+from dris.perception.track_config import TrackerConfig
 from dris.robot.arm import Arm
 from dris.robot.cameras import check_cameras, check_devices, check_rig_file, open_cameras
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.gains_file import matching_gains
 from dris.robot.live import ENDED, run_live
-from dris.robot.log import Log
+from dris.robot.log import Log, new_folder
 from dris.robot.payload import payload_of
 from dris.robot.preflight import Check, passed, preflight
 from dris.robot.rig_config import RigConfig
 from dris.robot.rig_observer import RigObserver
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
+from dris.robot.site_config import SiteConfig
 from dris.robot.terminal import LiveView
-
-LARGEST_GAIN = 5000.0
-"""More than any joint of such an arm is driven with [Nm/rad], [Nm s/rad]."""
 
 
 def drive_of(config: CatchingConfig, gains: Path | None, simulated: bool = False) -> TwinConfig:
     """How the arm is driven: as in the twin, with gains that `dris identify-gains` found to match, if told.
 
     Raises:
-        ValueError: The file has none, or those of a simulated arm, for a real one.
+        ValueError: The file is none of this policy on this arm; or there is none, and the twin drives the
+            policy with gains that were fitted to the twin: nobody knows those of a real arm.
     """
     drive = twin_drive("fitted-gains", config)
-    if gains is None:
-        return drive
-    found = read_json(gains)
-    try:
-        stiffness, damping = (
-            tuple(map(float, found[f"matching_{name}"])) for name in ("stiffness", "damping")
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{gains} is no file of `dris identify-gains --json`") from error
-    if (found.get("simulated") or "error" in found) and not simulated:  # earlier files have but the error
-        raise ValueError(f"{gains} is of the twin: identify the gains of this arm, `--robot ADDRESS --move`")
-    sizes, usual = {len(stiffness), len(damping)}, all(0 < g < LARGEST_GAIN for g in stiffness + damping)
-    if sizes != {JOINTS} or not usual:
+    if gains is not None:
+        stiffness, damping = matching_gains(gains, drive.stiffness, drive.damping, simulated)
+        return replace(drive, stiffness=stiffness, damping=damping)
+    if not simulated and (drive.stiffness, drive.damping) != (config.stiffness, config.damping):
         raise ValueError(
-            f"{gains}: K and D must be {JOINTS} numbers in (0, {LARGEST_GAIN:g}), got {stiffness}, {damping}"
+            f"K = {config.stiffness}, which the policy was trained with, is too stiff for FCI, and the gains "
+            "in its place were fitted to the twin: run `dris identify-gains`, then tell --gains FILE"
         )
-    return replace(drive, stiffness=stiffness, damping=damping)
+    return drive
 
 
 def is_simulated(address: str) -> bool:
@@ -70,11 +63,16 @@ def is_simulated(address: str) -> bool:
     return address.startswith("127.")
 
 
-def connection(address: str, config: CatchingConfig, drive: TwinConfig) -> Fr3Config:
+def connection(address: str, config: CatchingConfig, drive: TwinConfig, site: SiteConfig) -> Fr3Config:
     """How an arm at an address is driven, with the plate declared."""
-    plate = payload_of(config.mount, "plate")
     return Fr3Config(
-        address, drive.stiffness, drive.damping, realtime=not is_simulated(address), payload=plate
+        address,
+        drive.stiffness,
+        drive.damping,
+        realtime=not is_simulated(address),
+        torque_thresholds=site.torque_thresholds,
+        force_threshold=site.force_threshold,
+        payload=payload_of(config.mount, "plate"),
     )
 
 
@@ -84,32 +82,34 @@ def on_robot(
     move: bool,
     speed_share: float,
     rig: RigConfig,
+    site: SiteConfig,
     gains: Path | None,
     logs: Path | None,
 ) -> int:
     """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
     config = runtime.contract.catching()
     drive = drive_of(config, gains, is_simulated(address))
-    fr3 = connection(address, config, drive)
-    with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig) as eyes:
-        good = passed(preflight(runtime, arm, speed_share))
+    fr3 = connection(address, config, drive, site)
+    with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig, site) as eyes:
+        good = passed(preflight(runtime, arm, speed_share, site))
         if eyes is not None and rig.file is not None:
             good = passed(_look(eyes, arm, config, rig.file, rig.unconfirmed)) and good
         if eyes is None or not good or not move:
             print("dry run: nothing was sent but questions" if good else "not ready: see above")
             return 0 if good else 1
-        return 0 if _catch(runtime, arm, eyes, drive, speed_share, logs) else 1
+        return 0 if _catch(runtime, arm, eyes, drive, site, speed_share, logs) else 1
 
 
 @contextlib.contextmanager
-def _seeing(config: RigConfig) -> Iterator[RigObserver | None]:
+def _seeing(config: RigConfig, site: SiteConfig) -> Iterator[RigObserver | None]:
     """Eyes behind the cameras, if there is a calibration."""
     if config.file is None:
         yield None
         return
     rig, radius_m = load_rig(config.file), config.ball_radius_m
     colour = BallColour(config.ball_hue_degrees, config.ball_saturation, config.ball_value)
-    eyes = Eyes(rig, (radius_m, radius_m), DetectorConfig(colour))
+    tracker, monitor = TrackerConfig(sigma_s=site.sigma_s), MonitorConfig(even_s=site.even_s)
+    eyes = Eyes(rig, (radius_m, radius_m), DetectorConfig(colour), tracker, monitor)
     source = open_cameras(config.cameras, rig, time.monotonic, config.delay_s)
     observer = RigObserver(source, eyes, radius_m, time.monotonic)
     try:
@@ -136,18 +136,20 @@ def _catch(
     arm: Arm,
     eyes: RigObserver,
     drive: TwinConfig,
+    site: SiteConfig,
     speed_share: float,
     logs: Path | None,
 ) -> bool:
     """Home, arm, catch, return, again, until something stops it or somebody ends it: whether that was it."""
     config, view = runtime.contract.catching(), LiveView()
-    file = None if logs is None else logs / f"session-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+    file = (logs or new_folder()) / f"session-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     log = Log.open(file, **runtime.contract.named(), ball_radius_m=eyes.radius_m)
     believed = beside_one_robot(runtime.contract.filter())
     kinematics = Kinematics(config.home, config.mount)
     observer = eyes if believed is None else BeliefObserver(eyes, kinematics, believed)
+    safety = site.safety(drive.stiffness, drive.damping)
     session = Session(
-        arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log,
+        arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log, safety,
         speed_share=speed_share, rehearse=runtime.rehearse,
     )  # fmt: skip
 
@@ -155,6 +157,7 @@ def _catch(
         view.clear()
         print(line, flush=True)
 
+    tell(f"every tick is kept in {file}")
     tell(f"moving at {speed_share:g} of all speeds; Ctrl-C stops the arm softly")
-    run_live(session, eyes, tell, show=lambda: view.show(session))
+    run_live(session, eyes, tell, show=lambda ticks: view.show(session, ticks))
     return session.state == "stopped" and session.reason.startswith(ENDED)

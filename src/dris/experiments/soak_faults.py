@@ -20,7 +20,7 @@ Fault = Literal[
     "none", "lossy", "deaf", "silent", "garbage", "user-stop", "closed", "frozen-sight", "blind", "distrust",
     "not-finite", "killed-driver", "silent-session", "full-disk",
 ]  # fmt: skip
-"""none, lossy (a tenth of all datagrams lost, late, doubled or out of order): it goes on. blind: it holds,
+"""none, lossy (a hundredth of datagrams lost, late, doubled or out of order): it goes on. blind: it holds,
 and returns after a second. All others must stop the arm. deaf, silent: 60 ms without commands or states.
 garbage: a datagram that is no state. closed: the robot closes the connection. frozen-sight: the last sight,
 ever older. distrust: the monitor says stop. not-finite: an action is none. killed-driver: SIGKILL.
@@ -33,7 +33,8 @@ frames at all; stamps 1 s ahead. All must stop the arm, in the approach and in t
 GOES_ON: tuple[Fault, ...] = ("none", "lossy", "blind")
 IN_CATCH: tuple[Fault, ...] = ("frozen-sight", "blind", "not-finite")
 """Faults of what only a catch uses."""
-_SHARE = 0.025
+_SHARE = 0.0025
+"""More, and the driver says that too few commands reach the robot."""
 LOSSY = Faults(
     lost_states=_SHARE, late_states=_SHARE, duplicated_states=_SHARE, reordered_states=_SHARE,
     lost_commands=_SHARE, late_commands=_SHARE, duplicated_commands=_SHARE, reordered_commands=_SHARE,

@@ -19,6 +19,7 @@ from dris.core.validation import check_extra
 from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf, masses_of_urdf
 from dris.robot.payload import near, payload
 from dris.robot.safety_config import TAU_MAX
+from dris.robot.site_config import SiteConfig
 
 _WHEEL = "franky-control"
 READS = 3
@@ -31,6 +32,9 @@ RECOVERED_S = 1.0
 """A robot that says that it has recovered is in no recovery by then [s]."""
 LOAD_S = 1.0
 """A load that was declared is in the robot's state by then [s]."""
+LEAST_ARRIVED, SETTLED_S = 0.9, 0.2
+"""Of its last 100 commands so many must reach a robot that moves [design], once it has moved for so long [s]:
+20 lost in a row stop it hard."""
 STOP_S = 5.0
 """A soft stop is waited for so long [s]."""
 STOP_RAMP_S = 0.02
@@ -64,11 +68,10 @@ class Fr3Config:
     """D [Nm s/rad]"""
     realtime: bool = True
     """Whether a real-time kernel is insisted on; a simulated robot needs none."""
-    torque_thresholds: tuple[float, ...] = (80.0, 80.0, 80.0, 80.0, 12.0, 12.0, 12.0)
-    """Estimated outer torques at which the robot stops [Nm]: a fast plate seems to push, so more than the
-    usual 20 where joints can; never raise them to hide a wrong payload [design]."""
-    force_threshold: float = 80.0
-    """The same for forces [N]."""
+    torque_thresholds: tuple[float, ...] = SiteConfig.torque_thresholds
+    """Estimated outer torques at which the robot stops [Nm],"""
+    force_threshold: float = SiteConfig.force_threshold
+    """and forces [N]."""
     payload: Payload = Payload()
     """Declared to the robot before it moves: the plate, beyond what the robot's own settings say of its
     hand."""
@@ -105,6 +108,7 @@ class Fr3:
                 "activated, and this machine in its network?"
             ) from error
         self._motion: Any = None
+        self._began_s = 0.0
         self._model = self._robot.model  # read now, not when a moving arm is to stop
         self._error = ""
 
@@ -147,7 +151,7 @@ class Fr3:
             self._error = self._why_ended()
             self._motion = None
         found = self._read()
-        error = self._error if self._motion is not None else self._error or self._why_not(found)
+        error = self._error or (self._lost(found) if self._motion is not None else self._why_not(found))
         q, dq = np.array(found.q, dtype=float), np.array(found.dq, dtype=float)
         return ArmState(found.time.to_sec(), q, dq, self._motion is not None, error)
 
@@ -158,6 +162,16 @@ class Fr3:
         except (self._franky.Exception, RuntimeError) as error:
             return str(error)
         return "the motion ended by itself"
+
+    def _lost(self, found: Any) -> str:
+        """Whether a moving arm hears too few commands, and what to do; 0 is what it tells between motions."""
+        arrived = found.control_command_success_rate
+        if found.time.to_sec() - self._began_s < SETTLED_S or not 0 < arrived < LEAST_ARRIVED:
+            return ""
+        return (
+            f"only {arrived:.2f} of the last commands reached the robot in time, {LEAST_ARRIVED} must: "
+            "look at its cable, at the real-time kernel, and at what else runs on this machine"
+        )
 
     def _why_not(self, found: Any) -> str:
         """What keeps an arm at rest from moving."""
@@ -214,6 +228,7 @@ class Fr3:
                 # Without the default low-pass at 100 Hz, which the law was not identified with.
                 self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
             self._wait_for_control()
+            self._began_s = self._read().time.to_sec()
         except BaseException:
             self.stop()
             raise

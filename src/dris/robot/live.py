@@ -15,13 +15,11 @@ from dris.robot.paths import Path
 from dris.robot.rig_observer import RigObserver
 from dris.robot.session import Session
 from dris.robot.states import CATCHING
+from dris.robot.tick_times import TickTimes
 
 TICK_S = 0.001
 KEEP_S = 10.0
 """A ball is kept on the plate for so long before the arm returns [s]."""
-OVERRUN_S = 0.02
-"""A tick that takes longer is counted: the driver then holds its last reference [s]."""
-
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDED = "ended by "
@@ -71,7 +69,7 @@ def run_live(
     tell: Callable[[str], None],
     enough: Callable[[], bool] = lambda: False,
     sleep: Callable[[float], None] = time.sleep,
-    show: Callable[[], None] = lambda: None,
+    show: Callable[[TickTimes], None] = lambda ticks: None,
 ) -> int:
     """Catch until ended; the arm is stopped softly on every way out. Returns how many balls were acted on.
 
@@ -81,14 +79,14 @@ def run_live(
         tell: Gets a line at every change of state.
         enough: Asked every tick; True ends it.
         sleep: Until the next tick.
-        show: Called every tick: `dris.robot.terminal.LiveView.show`, for instance.
+        show: Called every tick with how long they take: `dris.robot.terminal.LiveView.show`, for instance.
     """
-    acted, late_s = 0, list[float]()
+    acted, ticks = 0, TickTimes()
 
     def after() -> None:
         nonlocal acted
-        acted += _next(session)
-        show()
+        acted += _next(session, ticks)
+        show(ticks)
 
     with _stopping(session, eyes.close):
         session.connect()
@@ -97,10 +95,8 @@ def run_live(
             session.stop(f"the eyes: {why}")
         else:
             session.start()
-            _tick(session, enough, tell, sleep, late_s, eyes.tick, after)
-    tell(
-        f"{session.state}: {session.reason}; {acted} balls, {len(late_s)} ticks over {1e3 * OVERRUN_S:.0f} ms"
-    )
+            _tick(session, enough, tell, sleep, ticks, eyes.tick, after)
+    tell(f"{session.state}: {session.reason}; {acted} balls; ticks took {ticks}")
     return acted
 
 
@@ -112,15 +108,16 @@ def run_path(
     Raises:
         ArmError: It was stopped before the end; the message says by what.
     """
-    there, late_s = False, list[float]()
+    there, ticks = False, TickTimes()
     with _stopping(session):
         session.connect()
         session.start()
-        _tick(session, lambda: session.state == "homed", tell, sleep, late_s)
+        _tick(session, lambda: session.state == "homed", tell, sleep, ticks)
         if session.state == "homed":
             session.follow(path)
-            _tick(session, lambda: session.state == "homed", tell, sleep, late_s)
+            _tick(session, lambda: session.state == "homed", tell, sleep, ticks)
         there = session.state == "homed"
+    tell(f"ticks took {ticks}")
     if not there:
         raise ArmError(f"{session.state}: {session.reason}")
 
@@ -144,11 +141,11 @@ def _tick(
     enough: Callable[[], bool],
     tell: Callable[[str], None],
     sleep: Callable[[float], None],
-    late_s: list[float],
+    ticks: TickTimes,
     before: Callable[[], None] = lambda: None,
     after: Callable[[], None] = lambda: None,
 ) -> None:
-    """Tick in real time until it is enough or the arm has stopped; ticks that took too long are noted."""
+    """Tick in real time until it is enough or the arm has stopped; how long ticks take is noted."""
     shown = 0
     while session.state not in ("stopped", "fault") and not enough():
         began = time.perf_counter()
@@ -162,16 +159,16 @@ def _tick(
             tell(f"{when_s:9.3f} s  {state}{f': {reason}' if reason else ''}")
         shown = len(session.changes)
         left = TICK_S - (time.perf_counter() - began)
-        if TICK_S - left > OVERRUN_S:
-            late_s.append(TICK_S - left)
+        ticks.add(TICK_S - left)
         if left > 0:
             sleep(left)
 
 
-def _next(session: Session) -> int:
-    """Arm when at home, return after a catch; one if a ball was acted on."""
-    if session.state == "homed":
-        session.arm_now()
+def _next(session: Session, ticks: TickTimes) -> int:
+    """Arm when at home, if ticks are quick; return after a catch; one if a ball was acted on."""
+    if session.state == "homed" and ticks.known:
+        slow = ticks.too_slow()
+        session.arm_now(unless=slow and (session.reason or slow))  # figures change with every tick
     began_s = None if session.loop is None else session.loop.began_s
     if session.state in CATCHING and began_s is not None and session.clock() - began_s >= KEEP_S:
         session.go_home()

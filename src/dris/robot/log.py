@@ -9,6 +9,7 @@ crash is there.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -54,6 +55,11 @@ class Tick(msgspec.Struct, frozen=True, omit_defaults=True):
     asked: Asked = ""
     ball: list[float] | None = None
     """Where the ball truly is (base frame), where somebody knows that: in the twin."""
+
+
+def new_folder() -> Path:
+    """For the log of an arm that moves and that nobody named a place for; not made yet."""
+    return Path("logs") / time.strftime("%Y%m%d-%H%M%S")
 
 
 @dataclass

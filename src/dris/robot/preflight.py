@@ -19,6 +19,7 @@ from dris.robot.payload import compare
 from dris.robot.runtime import Runtime
 from dris.robot.safety import outside
 from dris.robot.safety_config import Clause, SafetyConfig
+from dris.robot.site_config import SiteConfig
 
 MEDIAN_S, SLOWEST_S = 0.001, 0.02
 """A policy may take so long in the median, and at the 99th percentile, of a control step of 50 ms."""
@@ -55,15 +56,18 @@ def passed(checks: Iterator[Check]) -> bool:
     return good
 
 
-def preflight(runtime: Runtime, arm: Arm, speed_share: float = 1.0) -> Iterator[Check]:
+def preflight(
+    runtime: Runtime, arm: Arm, speed_share: float = 1.0, site: SiteConfig | None = None
+) -> Iterator[Check]:
     """Look at policy and arm; nothing is sent but questions.
 
     Args:
         runtime: With the policy.
         arm: At rest.
         speed_share: Of what the arm may do on its way home.
+        site: Where it stands; by default as `SiteConfig` says.
     """
-    contract = runtime.contract
+    contract, site = runtime.contract, site or SiteConfig()
     yield Check("policy", True, f"{contract.policy}, of dris {contract.dris}, answers its golden cases")
     yield _latency(runtime)
     try:
@@ -76,7 +80,8 @@ def preflight(runtime: Runtime, arm: Arm, speed_share: float = 1.0) -> Iterator[
     yield _asked("limits", lambda: _limits(arm, config))
     yield _asked("masses", lambda: _masses(arm, config))
     yield _asked("posture", lambda: _posture(arm, config))
-    yield _asked("way", lambda: _way(arm, config, speed_share))
+    yield Check("site", True, f"{site}; look whether the room is so")
+    yield _asked("way", lambda: _way(arm, config, speed_share, site))
     yield _asked("payload", lambda: Check("payload", *compare(arm.carries(), config.mount)))
 
 
@@ -158,11 +163,11 @@ def _posture(arm: Arm, config: CatchingConfig) -> Check:
     return Check("posture", True, f"{way:.2f} rad from home, the furthest joint")
 
 
-def _way(arm: Arm, config: CatchingConfig, speed_share: float) -> Check:
+def _way(arm: Arm, config: CatchingConfig, speed_share: float, site: SiteConfig) -> Check:
     """Whether plate and wrist stay clear where the arm is and all the way home, by what the model knows."""
     kinematics = Kinematics(config.home, config.mount)
     clearance = Clearance(kinematics.home, config.mount)
-    safety = SafetyConfig(config.stiffness, config.damping)
+    safety = site.safety(config.stiffness, config.damping)
     way = WayHome(arm.state().q, kinematics.home, arm.limits().slowed(speed_share))
     steps = max(math.ceil(way.duration_s / WAY_S), 1)
     for step in range(steps + 1):

@@ -102,13 +102,17 @@ class SafetyConfig:
                 raise ValueError(f"{name} must lie in (0, 1], got {getattr(self, name)}")
         for name in ("stiffness", "damping", "torque"):
             values = getattr(self, name)
-            if not values or not np.isfinite(values).all() or min(values) <= 0:
-                raise ValueError(f"{name} needs a positive number for every joint, got {values}")
+            if len(values) != len(TAU_MAX) or not np.isfinite(values).all() or min(values) <= 0:
+                raise ValueError(
+                    f"{name} needs a positive number for each of {len(TAU_MAX)} joints, got {values}"
+                )
         if not self.hold_age_s < self.stop_age_s:
             raise ValueError(f"hold_age_s must be below stop_age_s, got {self.hold_age_s}, {self.stop_age_s}")
         if not np.less(self.workspace_low, self.workspace_high).all():
             found = f"{self.workspace_low}, {self.workspace_high}"
             raise ValueError(f"workspace_low must lie below workspace_high, got {found}")
         for name in ("position_margin", "clearance", "workspace_overshoot", "keep_out_overshoot"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+            if not 0 <= getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must not be negative, and finite, got {getattr(self, name)}")
+        if not np.isfinite(self.table_height):
+            raise ValueError(f"table_height must be a finite number of metres, got {self.table_height}")

@@ -153,9 +153,11 @@ class Session:
         self._boundary = Boundary(self.safety, self._clearance, q)
         self._plan_home("homing", q, asked="start")
 
-    def arm_now(self) -> None:
-        """Wait for a ball from now on."""
+    def arm_now(self, unless: str = "") -> None:
+        """Wait for a ball from now on, unless there is a reason not to: that is told, and it stays homed."""
         self._expect("homed")
+        if unless:
+            return self._go("homed", unless)
         assert self.measured is not None  # an arm that is homed has told where it is
         wish = self._wish = Wish(self._now_s, self.measured.q)
         controller = Controller(self._act, self._config)
@@ -166,8 +168,7 @@ class Session:
         wish.wished = self.kinematics.home.copy()
         self._last_s = self._now_s - TICK_S  # a new ball may come with a clock of its own
         self._told.begin(self.observer)
-        self._blind = False
-        self.loop = CatchLoop(wish, self._told, controller, approach, on_step=self._saw)
+        self.loop, self._blind = CatchLoop(wish, self._told, controller, approach, on_step=self._saw), False
         self._rehearse()
         self._go("armed", "", "arm when seen" if self.begins_when_seen else "arm")
 
@@ -330,7 +331,7 @@ class Session:
         self._now_s = self.clock()
 
     def _go(self, state: State, reason: str, asked: Asked = "", q: Sequence[float] = ()) -> None:
-        changed = state != self.state
+        changed = state != self.state or (state == "homed" and reason != self.reason)
         if changed:
             self.changes.append((self._now_s, state, reason))
             self.state, self.reason = state, reason

@@ -11,13 +11,14 @@ import numpy as np
 
 from dris.robot.arm import ArmState
 from dris.robot.session import Session
+from dris.robot.tick_times import TickTimes
 
 PERIOD_S = 0.1
 """Between two pictures [s]: a tick in between costs a look at the clock."""
 
 
 class LiveView:
-    """State, ball, plate and filter in four lines that stay where they are."""
+    """State, ball, plate, filter and ticks in lines that stay where they are."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.perf_counter):
         """Show nothing yet.
@@ -31,12 +32,12 @@ class LiveView:
         self._due_s = -np.inf
         self._lines = 0
 
-    def show(self, session: Session) -> None:
-        """Draw the session as it is, if it is time to."""
+    def show(self, session: Session, ticks: TickTimes | None = None) -> None:
+        """Draw the session as it is, if it is time to; with how long its ticks take, in real time."""
         if not self.on or (now_s := self._clock()) < self._due_s:
             return
         self._due_s = now_s + PERIOD_S
-        lines = picture(session)
+        lines = picture(session) + ([] if ticks is None else [f"ticks   {ticks}"])
         self._stream.write(self._back() + "".join(f"\x1b[K{line}\n" for line in lines))
         self._stream.flush()
         self._lines = len(lines)
