@@ -37,7 +37,7 @@ from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
 from dris.robot.shaping import Shaper
 from dris.robot.slowing import slowed
-from dris.robot.states import CATCHING, MOVING, STOPPED, WITH_LOOP, State
+from dris.robot.states import CATCHING, MOVING, OF_APPROACH, STOPPED, WITH_LOOP, State
 from dris.robot.told import Told
 from dris.robot.wish import Wish
 
@@ -260,9 +260,8 @@ class Session:
                 self._plan_home("returning", measured.q, f"nothing seen for {LONGEST_HOLD_S} s")
                 return measured.q
         elif self.loop.approach is not None:
-            outcome = self.loop.approach.outcome
-            going: State = "approaching" if outcome in ("going", "late") else "armed"
-            self._go(*("hold", unseen) if outcome == "halted" else (going, ""))
+            state = OF_APPROACH.get(self.loop.approach.outcome, "armed")
+            self._go(state, unseen if state == "hold" else "")
         return self._wish.wished
 
     def _send(self, now_s: float, measured: ArmState, wished: np.ndarray) -> None:

@@ -12,6 +12,8 @@ State = Literal[
 doubt themselves while the arm approaches: it brakes."""
 CATCHING: frozenset[State] = frozenset({"catching", "hold"})
 """The policy has taken over, or may go on."""
+OF_APPROACH: dict[str, State] = {"going": "approaching", "late": "approaching", "halted": "hold"}
+"""What the session is by what has become of the approach; armed otherwise."""
 WITH_LOOP: frozenset[State] = frozenset({"armed", "approaching", *CATCHING})
 """The catch loop runs."""
 MOVING: frozenset[State] = frozenset({"homing", "following", "returning", *WITH_LOOP})
