@@ -64,6 +64,7 @@ class Scripted(EyesObserver):
         for camera in self._cameras:
             shown = self._dark if self._came <= self._dark_frames else self._pictures
             image = shown[camera][self._came % 24][:: self._step, :: self._step].copy()
+            image[3, 0] = (*divmod(self._came, 250), 1)  # no camera repeats a picture
             for x, y, z in self._balls:
                 place = tuple(np.rint(RIG[camera].project((x, y, z))).astype(int).tolist())
                 cv2.circle(image, place, 9, ORANGE, -1, cv2.LINE_AA)
