@@ -209,6 +209,18 @@ def test_what_is_not_seen_pulls_nothing_and_a_surprise_begins_where_the_task_say
     assert float(off[:, 2].abs().max()) < 5 * SPREAD[2]
 
 
+def test_a_task_without_a_condition_is_foreseen_over_a_delay():
+    """A delay of one step: until the next command acts, the one that was given acts."""
+    env = believing(Puck(), 3, condition=Condition(noise=1.0, delay_s=STEP_S), instances=5)
+    env.reset()
+    observation = env.step(torch.ones(3, 1)).observation
+    states, push = env.task.state[:, 1:], 2.0 * env.task.push[:, 1:] * STEP_S
+    ahead = torch.cat((states[..., :2] + STEP_S * states[..., 2:], states[..., 2:]), dim=-1)
+    ahead[..., 2] += push
+    torch.testing.assert_close(observation.states[:, 0], ahead.mean(dim=1), atol=1e-5, rtol=0)
+    assert observation.condition.shape == (3, 0)
+
+
 def test_sets_do_not_depend_on_each_other():
     ends = []
     for sets in (6, 2):

@@ -240,7 +240,9 @@ class BeliefEnv(Env):
         put back.
         """
         task, delay, step = self.task, self._delay_substeps, self._per_step
-        states, condition = task.states(), task.condition().clone()
+        states, condition = task.states(), torch.zeros(self.config.sets, 0)
+        if task.condition_size:
+            condition = task.condition().clone()
         saved, now = task.save_state(), 0
         # Of the commands on their way, number i is i + 1 steps old and acts from delay - (i + 1) steps.
         cuts = {int(d) - i * step for d in delay.unique() for i in range(int(d) // step + 1)}
