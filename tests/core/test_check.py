@@ -15,10 +15,11 @@ from dris.catching.task import CatchingTask
 from dris.core.promises import audit
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from own_sensor import EncoderCrane  # noqa: E402
 from own_task import CraneTask  # noqa: E402
 
 
-@pytest.mark.parametrize("make", [LineTask, CraneTask, CatchingTask, lambda: Ending()])
+@pytest.mark.parametrize("make", [LineTask, CraneTask, EncoderCrane, CatchingTask, lambda: Ending()])
 def test_good_tasks_keep_all_promises(make):
     assert [v for v in check_task(make) if v.problem] == []
 

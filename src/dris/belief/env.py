@@ -18,6 +18,7 @@ from dris.belief.kalman import Gaussian, kalman_predict, kalman_update
 from dris.belief.particles import log_likelihood, squared_distance, systematic_resample
 from dris.core.domain import Domain, Range
 from dris.core.env import Env, EnvConfig, Observation, Step
+from dris.core.observed import Sensor
 from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
@@ -59,9 +60,17 @@ class BeliefEnv(Env):
         if belief.physics == "nominal":
             middle = {name: 0.5 * (r.low + r.high) for name, r in prior.items()}
             prior = Domain({n: Range(middle[n], middle[n], r.unit, r.meaning) for n, r in prior.items()})
+        self._sensor = Sensor(task)
+        if self._sensor.declared and belief.update == "kalman":
+            raise ValueError(
+                f"a kalman belief observes states with their noise_scale, and {type(task).__name__} declares "
+                "something else to be observed: take ensemble or particles"
+            )
         task.first_is_real = True
         super().__init__(task, replace(config, instances=1 + belief.beside), domain, belief_domain=prior)
         self._scale = torch.tensor(task.noise_scale)
+        self._noise_scale = self._sensor.scale
+        self._error = torch.zeros(config.sets, 1, len(self._noise_scale))
         sets, size = config.sets, len(task.state_names)
         self._gaussian = Gaussian(torch.zeros(sets, size), torch.eye(size).expand(sets, size, size))
         self.surprise = torch.zeros(sets, dtype=torch.float64)
@@ -123,32 +132,46 @@ class BeliefEnv(Env):
             believed = believed.sort(dim=1).values[:, : math.ceil(share * believed.shape[1])]
         return believed.mean(dim=1)
 
-    def _deviation(self) -> torch.Tensor:
-        """[B, S] of the observations, as the filter takes it."""
+    def _deviation(self, scale: torch.Tensor) -> torch.Tensor:
+        """[B, S] of what has a scale [S], at the noise that the filter expects."""
         told = self.belief.told_noise
         level = self.noise_level if told is None else torch.full_like(self.noise_level, told)
-        return level.clamp_min(self.belief.noise_floor)[:, None] * self._scale
+        return level.clamp_min(self.belief.noise_floor)[:, None] * scale
+
+    def _noise(self) -> torch.Tensor:
+        """[B, 1, O] the present error of what is observed."""
+        return self._sensor.in_units(super()._noise())
+
+    def _observe(self, states: torch.Tensor, missing: torch.Tensor | None = None) -> Observation:
+        """As without a belief, but of what is observed [B, 1 + N, O]; the view takes its place."""
+        if self._sensor.declared:
+            states = self._sensor.read(*states.shape[:2])
+        return super()._observe(states, missing)
 
     def _see(
         self, seen: torch.Tensor, fresh: torch.Tensor, pulled: torch.Tensor, elapsed: bool = True
     ) -> None:
-        """Take observations [B, S] in: beliefs [B] that are fresh begin there, others are pulled or let be.
+        """Take observations [B, O] in: beliefs [B] that are fresh begin there, others are pulled or let be.
 
         A control step has elapsed since the last ones, or none.
         """
         if self.belief.update == "kalman":
             self._see_without_instances(seen, fresh, pulled, elapsed)
             return
-        task, deviation = self.task, self._deviation()
+        task, deviation = self.task, self._deviation(self._scale)
         numbers = self.config.first_set + self._every
         rng = KeyedRng(self.config.seed ^ _KEY, numbers, self.episodes, self.steps)
-        spread = rng.normal(self.belief.instances, seen.shape[1])
+        spread = rng.normal(self.belief.instances, len(self._scale))
         if bool(pulled.any()):
-            surprise = self._pull(seen, deviation, pulled, rng)
+            surprise, likelihood = self._pull(seen, pulled, rng)
+            self.log_likelihood += pulled * likelihood
             self.surprise = torch.where(pulled, surprise, self.surprise)
             surprised = pulled & (surprise > self.belief.restart_surprise)
             self.restarts += surprised
             fresh, pulled = fresh | surprised, pulled & ~surprised
+        if self._sensor.declared and bool(fresh.any()):
+            self._begin(seen, fresh, rng)
+            fresh, pulled = torch.zeros_like(fresh), pulled | fresh
         states = task.states()[:, 1:]
         around = deviation[:, None] if self.belief.update == "particles" else self._scale
         jittered = states + self.belief.jitter * around * spread
@@ -158,32 +181,47 @@ class BeliefEnv(Env):
             task.draw_hidden(fresh, states, 1, rng)
         self.repaired += int(task.place_states(states, 1)[fresh | pulled].sum())
 
+    def _begin(self, seen: torch.Tensor, fresh: torch.Tensor, rng: KeyedRng) -> None:
+        """Begin some beliefs [B] where the task says, pulled by observations [B, O]."""
+        task, count = self.task, self.belief.instances
+        start = self._sensor.draw_start(len(seen), count, rng)
+        task.draw_hidden(fresh, start, 1, rng)
+        states = torch.where(fresh[:, None, None], start, task.states()[:, 1:])
+        self.repaired += int(task.place_states(states, 1)[fresh].sum())
+        self._pull(seen, fresh, rng)
+
     def _pull(
-        self, seen: torch.Tensor, deviation: torch.Tensor, pulled: torch.Tensor, rng: KeyedRng
-    ) -> torch.Tensor:
-        """Let observations [B, S] change the instances of some beliefs [B]; how surprising they are [B]."""
-        task, states = self.task, self.task.states()[:, 1:]
+        self, seen: torch.Tensor, pulled: torch.Tensor, rng: KeyedRng
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Let observations [B, O] change the instances of some beliefs [B].
+
+        Returns:
+            [B] how surprising they are, and their log-likelihood.
+        """
+        task, sensor = self.task, self._sensor
+        deviation = self._deviation(sensor.scale)
+        predicted = sensor.along_axes(sensor.read(len(seen), 1 + self.belief.instances)[:, 1:])
+        seen = sensor.along_axes(seen)
         if self.belief.update == "ensemble":
             values = task.read_instances()[:, 1:]
-            update = ensemble_update(values, states, seen, deviation)
-            self.log_likelihood += pulled * update.log_likelihood
+            update = ensemble_update(values, predicted, seen, deviation)
             written = task.write_instances(torch.where(pulled[:, None, None], update.values, values), 1)
             self.repaired += int(written[pulled].sum())
-            return update.surprise
-        weights = log_likelihood(states, seen, deviation)
-        self.log_likelihood += pulled * (weights.double().logsumexp(dim=1) - math.log(weights.shape[1]))
+            return update.surprise, update.log_likelihood + sensor.log_volume
+        weights = log_likelihood(predicted, seen, deviation)
+        likelihood = weights.double().logsumexp(dim=1) - math.log(weights.shape[1])
         index = systematic_resample(weights, rng.uniform(1)[:, 0])
         task.gather_instances(1 + torch.where(pulled[:, None], index, torch.arange(index.shape[1])), 1)
         nearest = (
-            squared_distance(states, seen, deviation).min(dim=1).values
+            squared_distance(predicted, seen, deviation).min(dim=1).values
         )  # of the one that predicted best
-        return nearest.double()
+        return nearest.double(), likelihood + sensor.log_volume
 
     def _see_without_instances(
         self, seen: torch.Tensor, fresh: torch.Tensor, pulled: torch.Tensor, elapsed: bool
     ) -> None:
         """The Kalman filter's step: free motion, then the observation; far from it, it begins anew."""
-        deviation, now = self._deviation(), self._gaussian
+        deviation, now = self._deviation(self._scale), self._gaussian
         if elapsed:
             mean, jacobian = self.task.free_motion(now.mean.float())
             predicted = kalman_predict(now, mean, jacobian.double(), _KALMAN_PROCESS * self._scale)
@@ -202,7 +240,9 @@ class BeliefEnv(Env):
         put back.
         """
         task, delay, step = self.task, self._delay_substeps, self._per_step
-        states, condition = task.states(), task.condition().clone()
+        states, condition = task.states(), torch.zeros(self.config.sets, 0)
+        if task.condition_size:
+            condition = task.condition().clone()
         saved, now = task.save_state(), 0
         # Of the commands on their way, number i is i + 1 steps old and acts from delay - (i + 1) steps.
         cuts = {int(d) - i * step for d in delay.unique() for i in range(int(d) // step + 1)}

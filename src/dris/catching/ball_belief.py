@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dris.belief.ensemble import check_observation, principal, pulled
+from dris.belief.ensemble import check_observation, pulled
 from dris.catching.believed_balls import DRAG, PHYSICS, STATE, SUBSTEP_S, Balls
 from dris.catching.instances import RADII, PlateMotion, keep_possible, possible_parameters
 from dris.catching.plate_past import KEPT_S, PlatePast
+from dris.core.covariance import principal
 from dris.core.process import start_warp
 from dris.core.validation import check_positive
 from dris.perception.triangulate import Bearing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
-from dris.core.probe import MakeTask, TaskError
-from dris.core.promises import NOT_OFFERED, PROMISES, it_can_be_built_and_begun, sizes_are_as_declared
+from dris.core.probe import NOT_OFFERED, MakeTask, TaskError
+from dris.core.promises import PROMISES, it_can_be_built_and_begun, sizes_are_as_declared
 
 
 @dataclass(frozen=True)

@@ -283,11 +283,15 @@ class Env:
         """The next error of the observation in some sets; a fresh one owes nothing to the last."""
         if self.config.noise == 0:
             return
-        error = self._rng(sets, _OBSERVATION).normal(1, len(self.task.state_names))
+        error = self._rng(sets, _OBSERVATION).normal(1, self._error.shape[2])
         kept = 0.0 if fresh else self.config.noise_correlation
         if kept > 0:
             error = kept * self._error[sets] + math.sqrt(1 - kept**2) * error
         self._error[sets] = error
+
+    def _noise(self) -> torch.Tensor:
+        """[B, 1, S] the present error of the observation, in its units."""
+        return self.noise_level[:, None, None] * self._noise_scale * self._error
 
     def _missing(self) -> torch.Tensor | None:
         """Which sets [B] see nothing at this step."""
@@ -297,7 +301,7 @@ class Env:
 
     def _observe(self, states: torch.Tensor, missing: torch.Tensor | None = None) -> Observation:
         if self.config.noise > 0:
-            states = states + self.noise_level[:, None, None] * self._noise_scale * self._error
+            states = states + self._noise()
         if missing is not None:
             states = torch.where(missing[:, None, None], self._seen, states)
         if self.config.dropout > 0:

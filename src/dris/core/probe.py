@@ -16,6 +16,9 @@ from dris.core.task import Task
 
 MakeTask = Callable[[], Task]
 
+NOT_OFFERED = "the task does not offer it"
+"""How the detail of a promise begins that is about something optional."""
+
 _GLOBAL: dict[str, Callable[[], object]] = {
     "torch": lambda: torch.get_rng_state().tolist(),
     "numpy.random": np.random.get_state,

@@ -11,14 +11,24 @@ from collections.abc import Callable
 import torch
 
 from dris.core.env import Env, EnvConfig
-from dris.core.probe import MakeTask, TaskError, actions, episode, gap, global_draws, go_on, outcome, require
+from dris.core.observed import what_is_observed_is_as_declared
+from dris.core.probe import (
+    NOT_OFFERED,
+    MakeTask,
+    TaskError,
+    actions,
+    episode,
+    gap,
+    global_draws,
+    go_on,
+    outcome,
+    require,
+)
 from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
 LEAST_EFFECT = 0.01
 """Least effect of a parameter that the audit accepts, in standard deviations of observation noise."""
-NOT_OFFERED = "the task does not offer it"
-"""How the detail of a promise begins that is about something optional."""
 
 
 def sizes_are_as_declared(make: MakeTask) -> None:
@@ -27,7 +37,9 @@ def sizes_are_as_declared(make: MakeTask) -> None:
     size = len(task.state_names)
     require(len(set(task.state_names)) == size, f"state_names repeat: {task.state_names}")
     require(len(task.noise_scale) == size, f"noise_scale has {len(task.noise_scale)} of {size} values")
-    require(all(s > 0 for s in task.noise_scale), f"noise_scale must be positive: {task.noise_scale}")
+    way_out = "what no sensor shows has one, too, the unit of the audit: leave it out of observed()"
+    positive = all(s > 0 for s in task.noise_scale)
+    require(positive, f"noise_scale must be positive: {task.noise_scale}; {way_out}")
     env = Env(task, EnvConfig(sets=sets, instances=instances))
     observation = env.reset()
     answer = task.command(torch.zeros(sets, task.action_size))
@@ -317,6 +329,7 @@ PROMISES: tuple[Callable[[MakeTask], str | None], ...] = (
     actions_have_an_effect,
     a_step_can_be_cut,
     a_belief_can_write_instances,
+    what_is_observed_is_as_declared,
     its_hooks_answer_as_declared,
     every_parameter_has_an_effect,
 )

@@ -44,7 +44,11 @@ class Task(ABC):
         presets: Named values of `Config`.
         domain: The physical parameters that differ between instances.
         state_names: One name per component of an instance's state, S in all.
-        noise_scale: [S] one standard deviation of observation noise, in the state's units.
+        noise_scale: [S] one standard deviation of observation noise, in the state's units. It is the unit of
+            the encoder and of the audit, too: positive, also of what no sensor shows (see `observed`).
+        observation_scale: [O] for a belief, one standard deviation of the noise of each observed value, in
+            its own units; empty: `noise_scale`.
+        observation_covariance: [O, O] in place of it, where the errors of observed values go together.
         action_size: A; actions are normalised, each component in [-1, 1].
         command_size: M, what an action becomes before execution error, for instance desired joints.
         condition_size: C, what the policy sees besides the set (0 if nothing): the paper's u.
@@ -64,6 +68,8 @@ class Task(ABC):
     domain: Domain
     state_names: tuple[str, ...]
     noise_scale: tuple[float, ...]
+    observation_scale: tuple[float, ...] = ()
+    observation_covariance: tuple[tuple[float, ...], ...] = ()
     action_size: int
     command_size: int
     condition_size: int
@@ -236,6 +242,30 @@ class Task(ABC):
             first: Instance.
             rng: Numbers for all B sets.
         """
+
+    def observed(self) -> torch.Tensor:
+        """What a sensor without error would show of each instance now [B, N, O], for a belief.
+
+        By default its state. Some components of it are as good, or any other function of the instance, such
+        as a bearing or a pixel; a policy behind the belief sees states all the same. A task that has this
+        has `draw_start`, too.
+        """
+        return self.states()
+
+    def draw_start(self, instances: int, rng: KeyedRng) -> torch.Tensor:
+        """States [B, N, S] where the system may be before anything is observed: where a belief begins.
+
+        The first observation then pulls them. Also where it begins anew in the midst of an episode, after
+        a surprise: wide enough for both. Without hooks for what is observed it begins at the state seen.
+
+        Args:
+            instances: N, beside the real one.
+            rng: Numbers for all B sets.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no draw_start: where a belief begins does not follow from what is "
+            "observed; give the task draw_start(instances, rng), which draws states [B, N, S]"
+        )
 
     def free_motion(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Where states [B, S] of the last control step's begin are now if nothing was touched.
