@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from fci import AWAY, Served, skip_if_starved
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.cli import identification
 from dris.cli.logs import replay
-from dris.cli.robot import deploy, identify_gains
+from dris.cli.robot import _in_twin, deploy, identify_gains
 from dris.experiments.deploy import TwinRig, run_trials
 from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
 from dris.experiments.identification import Identified
@@ -36,6 +37,7 @@ from dris.robot.excitation import ExcitationConfig
 from dris.robot.fr3 import Fr3, Fr3Config
 from dris.robot.identify import FoundGains
 from dris.robot.log_frames import shown
+from dris.robot.rig_config import RigConfig
 from dris.robot.session import FROZEN_S
 from dris.robot.site_config import SiteConfig
 
@@ -271,6 +273,37 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     assert len(list(tmp_path.glob("session-*.jsonl"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("states", "reflexes", "code"),
+    [
+        (("catching", "catching"), (), 0),
+        (("homed", "catching"), (), 0),  # a ball that is lost is no failure of the command
+        (("catching", "fault"), (), 1),
+        (("catching", "stopped"), ("joint_velocity_violation",), 1),
+    ],
+)
+def test_the_exit_code_tells_of_reflexes_and_faults(states, reflexes, code, monkeypatch):
+    outcomes = [
+        Outcome(str(k), state == "catching", True, state, "", reflexes, {}, {}, 0.5, 100)
+        for k, state in enumerate(states)
+    ]
+    monkeypatch.setattr(
+        "dris.experiments.deploy.TwinRig", lambda *given: nullcontext(SimpleNamespace(arm=None))
+    )
+    monkeypatch.setattr("dris.experiments.deploy.run_trials", lambda *given: iter(outcomes))
+    monkeypatch.setattr("dris.robot.preflight.preflight", lambda *given: [])
+    monkeypatch.setattr("dris.robot.preflight.passed", lambda checks: True)
+    settings = {
+        "policy": "p",
+        "sight": "perfect",
+        "speed_share": 1.0,
+        "tick_s": 0.001,
+        "kind": "ramps",
+        "seed": 1,
+    }
+    assert _in_twin(None, "127.0.0.1", 2, settings, None, None, False) == code
+
+
 def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
     with pytest.raises(ValueError, match="say which arm"):
         deploy("dris-200")
@@ -285,7 +318,11 @@ def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
     with pytest.raises(ValueError, match="--move is for a real arm"):
         deploy("dris-200", twin=True, move=True)
     for verb in (deploy, identify_gains):
-        with pytest.raises(ValueError, match="--site is of a real arm's place"):
+        with pytest.raises(ValueError, match="--site: of a real arm, and of no effect on the twin"):
             verb("dris-200", twin=True, site=SiteConfig(table_height=0.2))
+    with pytest.raises(ValueError, match="--rig, --gains: of a real arm"):
+        deploy("dris-200", twin=True, rig=RigConfig(file=Path("rig.json")), gains=Path("gains.json"))
+    with pytest.raises(ValueError, match="--address: of the twin's trials"):
+        deploy("dris-200", robot="172.16.0.2", address="127.0.0.9")
     with pytest.raises(ValueError, match=r"speed_share must lie in \(0, 1\], got 1.5"):
         deploy("dris-200", twin=True, speed_share=1.5)

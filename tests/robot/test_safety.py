@@ -25,6 +25,7 @@ from safety_oracle import (
     filtered,
 )
 
+from dris.robot.boundary import Boundary
 from dris.robot.safety import filter_reference, outside
 from dris.robot.safety_config import SafetyConfig
 from dris.robot.safety_limits import Measured
@@ -215,15 +216,16 @@ def test_the_plate_stays_in_its_workspace():
     assert np.abs(offset).max() > 0.3  # it went as far as it may, not just nowhere
 
 
-def to_robot(q):
-    """Distance from plate to the capsules of the arm, on a grid of points of the plate."""
+def to_robot(q, box="plate", bodies=("link2", "link3", "link4", "link5")):
+    """Distance from a body's first box to capsules of the arm, on a grid of points of that box."""
     CLEARANCE.plate(q)
     model, data = CLEARANCE._model, CLEARANCE._data
-    at, axes = data.geom_xpos[CLEARANCE._plate], data.geom_xmat[CLEARANCE._plate].reshape(3, 3)
-    side = np.linspace(-0.12, 0.12, 25)
-    points = np.array([[x, y, z] for x in side for y in side for z in (-0.005, 0.005)]) @ axes.T + at
+    of = model.geom_bodyid.tolist().index(model.body(box).id)
+    at, axes = data.geom_xpos[of], data.geom_xmat[of].reshape(3, 3)
+    grid = [np.linspace(-half, half, 25 if half > 0.02 else 3) for half in model.geom_size[of]]
+    points = np.stack(np.meshgrid(*grid), axis=-1).reshape(-1, 3) @ axes.T + at
     nearest = math.inf
-    for body in ("link2", "link3", "link4", "link5"):
+    for body in bodies:
         for geom in range(model.ngeom):
             if model.geom_bodyid[geom] == model.body(body).id:
                 middle, axis = data.geom_xpos[geom], data.geom_xmat[geom].reshape(3, 3)[:, 2]
@@ -248,6 +250,29 @@ def test_the_plate_keeps_off_the_robot_and_the_table():
         distance = to_robot(reference) if near == "robot" else dh_plate(reference)[1][:, 2].min()
         least = 0.02 if near == "robot" else 0.10
         assert least - 1e-6 <= distance <= least + 0.012, near  # as near as it may, not nearer
+
+
+HAND_IN_SHOULDER = np.array(
+    [0.21810283, -0.65298827, -2.16637486, -2.97649739, 0.94534431, 0.61613171, 0.67170066]
+)
+"""Plate and joints are inside all their limits here, and the hand is 27 mm inside the shoulder."""
+
+
+def test_the_hand_keeps_off_the_robot_too():
+    shoulder = ("link1",)
+    assert to_robot(HAND_IN_SHOULDER, "hand", shoulder) == pytest.approx(-0.0269, abs=0.002)
+    assert to_robot(HAND_IN_SHOULDER) > 0.02  # of the plate alone
+    assert Boundary(CONFIG, CLEARANCE, HOME).broken(HAND_IN_SHOULDER).startswith("keep-out")
+    wide = replace(CONFIG, workspace_low=(-3, -3, -3), workspace_high=(3, 3, 3), table_height=-1.0)
+    lifted = HAND_IN_SHOULDER + np.array([0, 0, 0, 0.8, 0, 0, 0])  # by the elbow
+    assert to_robot(lifted, "hand", shoulder) > 0.05
+    reference, clauses = lifted, set()
+    for _ in range(2000):
+        found = filtered(HAND_IN_SHOULDER, q=reference, last=reference, dt_s=0.005, config=wide)
+        clauses |= set(found.clauses)
+        reference = found.reference
+    assert "keep-out" in clauses
+    assert 0.02 - 1e-6 <= to_robot(reference, "hand", shoulder) <= 0.032
 
 
 def test_an_arm_that_begins_outside_may_come_in_but_go_no_further_out():

@@ -56,6 +56,7 @@ FIRST_SPEED_SHARE = 0.2
 """Of all that a real arm may do, unless somebody says otherwise."""
 _OF_TWIN: dict[str, Any] = {
     "kind": "ramps", "trials": 3, "seed": 70001, "sight": "cameras", "tick_s": 0.001, "json": None,
+    "address": "127.0.0.1",
 }  # fmt: skip
 """What only the twin's trials have, and its defaults."""
 
@@ -74,7 +75,7 @@ def deploy(
     sight: Literal["cameras", "perfect"] = _OF_TWIN["sight"],
     speed_share: float | None = None,
     tick_s: float = _OF_TWIN["tick_s"],
-    address: str = "127.0.0.1",
+    address: str = _OF_TWIN["address"],
     logs: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
     resume: bool = False,
@@ -83,7 +84,7 @@ def deploy(
 
     Looks at everything that can be known without moving, then catches: eyes, runtime without torch, approach,
     safety filter, driver, FCI. An FR3 can hurt people: its enabling device and stop are the only safety
-    function.
+    function. Exit code 1 if the preflight refuses, or if the arm stopped itself or a trial ended in a fault.
 
     Args:
         policy: A folder that `dris export` made, or a policy by name, which is exported first.
@@ -118,7 +119,7 @@ def deploy(
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if twin and move:
         raise ValueError("--move is for a real arm: the twin's moves anyway")
-    _refuse_site(site, twin)
+    _refuse_of_robot(twin, site=(site, _SITE), rig=(rig, _RIG), gains=(gains, None))
     if resume and (json_file is None or not twin):
         raise ValueError("--resume goes on with the twin's trials in a file: name it with --json FILE")
     if move and rig.file is None:
@@ -126,7 +127,9 @@ def deploy(
     if not (0.001 <= tick_s <= 0.01 and abs(1e3 * tick_s - round(1e3 * tick_s)) < 1e-6):
         raise ValueError(f"tick_s must be whole milliseconds from 0.001 to 0.01, got {tick_s}")
     if robot is not None:
-        _refuse_of_twin(kind=kind, trials=trials, seed=seed, sight=sight, tick_s=tick_s, json=json_file)
+        _refuse_of_twin(
+            kind=kind, trials=trials, seed=seed, sight=sight, tick_s=tick_s, json=json_file, address=address
+        )
     share = (FIRST_SPEED_SHARE if robot else 1.0) if speed_share is None else speed_share
     if not 0 < share <= 1:
         raise ValueError(f"speed_share must lie in (0, 1], got {share}")
@@ -145,9 +148,11 @@ def deploy(
         return _in_twin(runtime, address, trials, settings, logs, json_file, resume)
 
 
-def _refuse_site(site: SiteConfig, twin: bool) -> None:
-    if twin and site != _SITE:
-        raise ValueError("--site is of a real arm's place: the twin's is always the same")
+def _refuse_of_robot(twin: bool, **given: tuple[object, object]) -> None:
+    """The twin stands where it always does, with its own cameras and gains."""
+    others = [f"--{name}" for name, (value, default) in given.items() if value != default]
+    if twin and others:
+        raise ValueError(f"{', '.join(others)}: of a real arm, and of no effect on the twin: leave it out")
 
 
 def _refuse_of_twin(**given: object) -> None:
@@ -233,7 +238,7 @@ def identify_gains(
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if twin and move:
         raise ValueError("--move is for a real arm: the twin's moves anyway")
-    _refuse_site(site, twin)
+    _refuse_of_robot(twin, site=(site, _SITE))
     from dris.cli.identification import on_robot, on_twin
     from dris.robot.log import new_folder
     from dris.robot.runtime import Runtime
@@ -295,4 +300,4 @@ def _in_twin(
         f"{told['policy']}: {told['caught']} of {told['trials']} caught, {told['reflexes']} reflexes, "
         f"{told['faults']} faults"
     )
-    return 0
+    return int(told["reflexes"] + told["faults"] > 0)

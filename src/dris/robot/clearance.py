@@ -1,4 +1,4 @@
-"""Where the plate would be under a joint reference, and how near to what it must not touch."""
+"""Where the plate would be under a joint reference, and how near the arm to what it must not touch."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ FAR = 0.5
 """Distances are measured up to here [m]; beyond, nothing is near."""
 LOW = ("plate", "hand", "link7", "link6", "link5")
 """Bodies that are kept above the table."""
-MOVING_WITH_PLATE = ("plate", "hand", "link7", "link6")
-"""Bodies that hold the plate: nothing to keep away from."""
+HELD = ("plate", "hand", "link7", "link6")
+"""Bodies beyond the forearm, which are kept away from the robot; the plate from the forearm, too."""
+FOREARM = ("link4", "link5")
+"""The wrist is held by these: only the plate is kept away from them."""
 
 
 class Clearance:
@@ -28,12 +30,12 @@ class Clearance:
         self._plate = self._model.geom("plate").id
         self._hand = self._model.body("hand").id
         # A chain's shapes are numbered from its base to its end; views into the data cost nothing to read.
-        self._others = range(self._first(MOVING_WITH_PLATE))
-        low = slice(self._first(LOW), None)
-        self._spheres = self._model.geom_rbound[: len(self._others)] + self._model.geom_rbound[self._plate]
+        low, held = slice(self._first(LOW), None), self._first(HELD)
+        self._held, self._robot = self._data.geom_xpos[held:], self._data.geom_xpos[:held]
+        self._spheres = self._model.geom_rbound[held:, None] + self._model.geom_rbound[:held]
+        self._spheres[: self._plate - held, self._first(FOREARM) :] = -np.inf  # never near
         self._extents = np.array([self._extent(geom) for geom in range(self._model.ngeom)[low]])
-        self._place, self._shape = self._data.site_xpos[self._site], self._data.geom_xpos[self._plate]
-        self._other_shapes = self._data.geom_xpos[: len(self._others)]
+        self._place = self._data.site_xpos[self._site]
         self._heights, self._verticals = self._data.geom_xpos[low, 2], self._data.geom_xmat[low, 6:9]
         half = self._model.geom_size[self._plate]
         self._sides = np.array([(sx * half[0], sy * half[1], 0.0) for sx in (-1, 1) for sy in (-1, 1)])
@@ -69,17 +71,21 @@ class Clearance:
         return min((self._heights - below).tolist())
 
     def to_robot(self, within: float = FAR) -> float:
-        """Distance from the plate to the robot's base to forearm, at those joints [m]; at most `within`.
+        """Distance of plate, hand and wrist from base to upper arm, of the plate from the forearm, too [m].
 
-        Measured only to shapes whose bounding spheres are no further from the plate's: others cannot be
-        nearer.
+        At the joints asked for last; `within` or more if nothing is nearer. Measured only between shapes
+        whose bounding spheres are no further apart than that: others cannot be nearer.
         """
-        model, data = self._model, self._data
-        way = self._other_shapes - self._shape
-        apart = (np.sqrt(np.einsum("gk,gk->g", way, way)) - self._spheres).tolist()
-        near = [other for other in self._others if not apart[other] > within]
-        found = (mujoco.mj_geomDistance(model, data, self._plate, other, FAR, None) for other in near)
-        return min(found, default=within)
+        way = self._held[:, None] - self._robot
+        apart = np.sqrt(np.einsum("hrk,hrk->hr", way, way)) - self._spheres
+        near = ~(apart > within)
+        if not near.any():
+            return within
+        first, model, data = len(self._robot), self._model, self._data
+        pairs = np.argwhere(near).tolist()
+        return min(
+            mujoco.mj_geomDistance(model, data, first + held, other, FAR, None) for held, other in pairs
+        )
 
     def velocity_maps(self, q: np.ndarray) -> VelocityMaps:
         """How joint speeds at joints q [M] move plate and flange."""

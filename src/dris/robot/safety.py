@@ -137,7 +137,7 @@ def _slow_plate(config: SafetyConfig, driven: Driven, reference: np.ndarray) -> 
 
 
 def outside(config: SafetyConfig, clearance: Clearance, reference: np.ndarray) -> dict[Clause, np.ndarray]:
-    """How far the plate is outside its workspace, and plate or wrist too near to table or robot.
+    """How far the plate is outside its workspace, and plate, hand or wrist too near to table or robot.
 
     Returns:
         [m], 0 where it is not: workspace [6], one a face of the box; keep-out [2], table and robot.

@@ -71,12 +71,13 @@ class SafetyConfig:
     plate_speed: float = 2.5
     """Of plate and flange that a reference may drive them at [m/s]; FCI stops at 3 [design]."""
     workspace_low: tuple[float, float, float] = (-0.45, -0.45, -0.25)
-    """Of the plate's centre over its home [m]: catching region, box and some more [design]."""
+    """Of the plate's centre over its home [m]: catching region, box and some more [design].
+    Corners, wrist and forearm reach up to 0.3 m further."""
     workspace_high: tuple[float, float, float] = (0.45, 0.45, 0.30)
     table_height: float = 0.10
     """The plate's corners, hand, wrist and forearm stay above [m] [design]."""
     clearance: float = 0.02
-    """Between the plate and the robot's base to forearm [m] [design]."""
+    """Of plate, hand and wrist from base to upper arm, of the plate from the forearm, too [m] [design]."""
     workspace_overshoot: float = 0.06
     """How far the arm itself may pass the workspace that references keep [m]: soft gains overshoot by 4 to
     5 cm; beyond, it is stopped [design]."""

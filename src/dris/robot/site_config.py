@@ -23,7 +23,8 @@ class SiteConfig:
     """Plate, hand, wrist and forearm stay above this height over the robot's base [m]; the default is for an
     empty table that carries the base."""
     workspace_low: tuple[float, float, float] = SafetyConfig.workspace_low
-    """Of the plate's centre over its home: ahead (x), to the left (y), up (z) [m]."""
+    """Of the plate's centre over its home: ahead (x), to the left (y), up (z) [m]. Its corners reach 0.17 m
+    further; forearm and wrist 0.3 m to the sides and up."""
     workspace_high: tuple[float, float, float] = SafetyConfig.workspace_high
     torque_thresholds: tuple[float, float, float, float, float, float, float] = (
         *(80.0, 80.0, 80.0, 80.0),
@@ -76,4 +77,7 @@ class SiteConfig:
         """Its walls, for a person to compare with the room."""
         sides = zip("xyz", self.workspace_low, self.workspace_high, strict=True)
         box = ", ".join(f"{axis} {low:+.2f} to {high:+.2f}" for axis, low, high in sides)
-        return f"arm above {self.table_height:+.2f} m over its base; plate {box} m from its home"
+        return (
+            f"arm above {self.table_height:+.2f} m over its base; plate's centre {box} m from its home, its "
+            "corners 0.2 m and the forearm 0.3 m beyond"
+        )
