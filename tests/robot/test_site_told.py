@@ -72,7 +72,7 @@ def test_a_place_that_is_none_is_refused(wrong, words):
 def test_the_preflight_tells_the_walls_and_keeps_to_them():
     checks = {check.name: check for check in preflight(quick_runtime(), SoftArm(), 1.0, HIGH)}
     assert "arm above +0.20 m over its base" in checks["site"].found
-    assert "plate x -0.20 to +0.10, y -0.30 to +0.30, z -0.10 to +0.20 m" in checks["site"].found
+    assert "plate's centre x -0.20 to +0.10, y -0.30 to +0.30, z -0.10 to +0.20 m" in checks["site"].found
     assert checks["way"].ok
     # At home the lowest point of arm and plate is asked of the model itself.
     clearance = Clearance(HOME, TASK.mount)
