@@ -88,6 +88,7 @@ SLOW = frozenset(
         "robot/test_safety.py::test_the_plate_keeps_off_the_robot_and_the_table",
         "robot/test_safety.py::test_the_wrist_stays_above_the_table_too",
         "robot/test_safety_whole.py",
+        "robot/test_soft_stop.py",
         "sim/test_world.py::test_128_sets_of_200_fit_in_300_mb",
         "test_wheel.py",
         "view/test_commands.py::test_a_replay_is_one_small_file_that_asks_for_nothing",

@@ -20,7 +20,8 @@ SWINGS = """
 import sys, time
 import numpy as np
 from dris.robot.driver import DriverProcess
-from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.fr3 import Fr3
+from dris.robot.fr3_config import Fr3Config
 
 arm = DriverProcess(Fr3, Fr3Config(sys.argv[1], (600,) * 7, (50,) * 7, realtime=False))
 home = arm.state().q
@@ -40,7 +41,8 @@ from dris.catching.settings import CatchingConfig
 from dris.lab.drives import as_driven, drive, law_of
 from dris.robot.arm import ArmError
 from dris.robot.driver import DriverProcess
-from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.fr3 import Fr3
+from dris.robot.fr3_config import Fr3Config
 from dris.robot.live import NoEyes, run_path
 from dris.robot.session import Session
 

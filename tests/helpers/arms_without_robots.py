@@ -66,6 +66,17 @@ class SoftArm:
         self.stop()
 
 
+class UnstoppableArm(SoftArm):
+    """Never comes to rest, and says so."""
+
+    def stop(self):
+        if self.moving:
+            raise ArmError("the arm may still move")
+
+    def close(self):
+        pass
+
+
 class NotedArm(SoftArm):
     """Writes down when it is stopped, for a test in another process to read."""
 

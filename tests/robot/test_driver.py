@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from arms_without_robots import HOME, Clearing, NotedArm, fails, hangs, refuses
+from arms_without_robots import HOME, Clearing, NotedArm, UnstoppableArm, fails, hangs, refuses
 
 from dris.robot.arm import ArmError, ArmState
 from dris.robot.driver import DriverProcess
@@ -54,6 +54,18 @@ def test_silence_stops_the_arm_within_the_time_that_is_said(driven):
     stopped = float(stops(file)[0])
     assert 0.25 <= stopped - last <= 1.5  # 0.3 s, on a busy machine
     assert not arm.state().moving
+
+
+def test_an_arm_that_silence_does_not_stop_is_told_of_when_it_is_asked_again():
+    arm = DriverProcess(UnstoppableArm, None, silence_s=0.1)
+    try:
+        arm.begin(HOME)
+        time.sleep(0.5)
+        assert arm.process.is_alive() and arm.state().moving
+        with pytest.raises(ArmError, match="the arm may still move"):
+            arm.stop()
+    finally:
+        arm.close()
 
 
 def test_the_watch_stays_on_whatever_is_asked_besides(driven):
@@ -163,9 +175,12 @@ def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells)
 
         @property
         def state(self):
-            if not tells:
+            if not (tells or moves):
                 raise RuntimeError("no state")
-            return SimpleNamespace(dq=[1.5, 0, 0, 0, 0, 0, 0])
+            now_s = time.monotonic()
+            return SimpleNamespace(
+                dq=[0.0 if moves else 1.5, 0, 0, 0, 0, 0, 0], time=SimpleNamespace(to_sec=lambda: now_s)
+            )
 
         def move(self, motion, asynchronous):
             moves.append(motion)
@@ -174,11 +189,11 @@ def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells)
             return True
 
     arm = Fr3.__new__(Fr3)
-    arm._robot, arm._motion = Robot(), object()
+    arm._robot, arm._may_move = Robot(), True
     arm._model = SimpleNamespace(gravity=lambda state: [38.3, 0, 0, 0, 0, 0, 0])
     arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told)
     arm.stop()
-    assert len(moves) == 1
+    assert len(moves) == 1 and moves[0].pop("max_duration") == 0.6
     if tells:  # (0.9 x 87 - 38.3) / (1.5 + 0.5)
         np.testing.assert_allclose(moves[0]["damping"], [20, 30, 30, 30, 3, 3, 3])
         assert moves[0]["ramp_duration"] == 0.02

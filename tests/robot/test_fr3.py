@@ -21,7 +21,8 @@ from dris.lab.objects import BALLS
 from dris.lab.twin import Twin
 from dris.robot.arm import ArmError
 from dris.robot.driver import MOST_RECOVERIES, DriverProcess
-from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.fr3 import Fr3
+from dris.robot.fr3_config import Fr3Config
 from dris.robot.preflight import preflight
 
 pytestmark = pytest.mark.skipif(

@@ -11,10 +11,10 @@ from dris.catching.settings import PRESETS
 from dris.experiments.wild import KINDS, Wild
 from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
-from dris.robot.fr3 import stop_damping
 from dris.robot.safety import filter_reference
 from dris.robot.safety_config import SafetyConfig
 from dris.robot.safety_limits import Measured, asked_torque
+from dris.robot.soft_stop import stop_damping
 
 LIMITER_NM = 1.0
 """libfranka's: what a torque may change by in a millisecond."""

@@ -19,7 +19,7 @@ from dris.perception.camera import laboratory_rig
 from dris.perception.monitor import MonitorConfig
 from dris.perception.track_config import TrackerConfig
 from dris.robot.clearance import Clearance
-from dris.robot.fr3 import Fr3Config
+from dris.robot.fr3_config import Fr3Config
 from dris.robot.log import read_log
 from dris.robot.preflight import preflight
 from dris.robot.rig_config import RigConfig
@@ -35,6 +35,23 @@ def test_nothing_told_is_what_every_part_says_by_itself():
     assert (site.sigma_s, site.even_s) == (TrackerConfig().sigma_s, MonitorConfig().even_s) == (0.0005, 0.006)
     assert Fr3Config("", *gains).torque_thresholds == (80.0,) * 4 + (12.0,) * 3
     assert site.force_threshold == Fr3Config("", *gains).force_threshold == 80.0
+
+
+def test_a_slow_arm_is_stopped_by_lighter_pushes_unless_the_site_asks_for_still_lighter_ones():
+    slow = ((20.0,) * 4 + (10.0,) * 3, 20.0)
+    assert SiteConfig().thresholds(0.2) == SiteConfig().thresholds(0.25) == slow
+    assert SiteConfig().thresholds(0.3) == SiteConfig().thresholds(1.0) == ((80.0,) * 4 + (12.0,) * 3, 80.0)
+    light = SiteConfig(torque_thresholds=(15.0,) * 2 + (30.0,) * 2 + (9.0,) * 3, force_threshold=8.0)
+    assert light.thresholds(0.2) == ((15.0, 15.0, 20.0, 20.0, 9.0, 9.0, 9.0), 8.0)
+
+
+def test_a_dry_run_says_what_it_sends(moved, capsys):
+    for site, words in (
+        (SiteConfig(), "collision thresholds to 10 Nm and 10 N,"),
+        (SiteConfig(torque_thresholds=(30.0,) * 4 + (9.0,) * 3, force_threshold=5.5), "to 9 Nm and 5.5 N,"),
+    ):
+        moved(site, move=False)
+        assert words in capsys.readouterr().out
 
 
 def test_it_is_told_by_flags():
@@ -58,6 +75,8 @@ def test_it_is_told_by_flags():
         ({"torque_thresholds": (math.nan,) + (10.0,) * 6}, "torque_thresholds must be positive"),
         ({"force_threshold": math.nan}, "force_threshold must be positive and at most"),
         ({"force_threshold": 0.0}, "force_threshold must be positive and at most"),
+        ({"slow_torque_thresholds": (20.0,) * 7}, "slow_torque_thresholds must be positive and at most"),
+        ({"slow_force_threshold": 0.0}, "slow_force_threshold must be positive and at most"),
         ({"sigma_s": math.nan}, r"sigma_s must lie in \[0, 0.02\] s, got nan"),
         ({"sigma_s": 0.5}, "sigma_s must lie in"),
         ({"even_s": math.nan}, r"even_s must lie in \(0, 0.05\] s, got nan"),

@@ -74,11 +74,12 @@ def on_robot(
     if path is None:
         return 1
     drive = twin_drive("fitted-gains", config)  # as `dris deploy` drives it, before it is told what matches
-    arm = DriverProcess(Fr3, connection(address, config, drive, site))
+    fr3 = connection(address, config, drive, site, excitation.speed_share)
+    arm = DriverProcess(Fr3, fr3)
     try:
         good = passed(preflight(runtime, arm, SPEED_SHARE, site))
         if not move or not good:
-            _say("dry run: nothing was sent but questions; --move moves" if good else "not ready: see above")
+            _say(f"{fr3.dry_run()}; --move moves" if good else "not ready: see above")
             return 0 if good else 1
         _say(f"every tick is kept in {log}")
         driven, clock = _clocked(arm) if is_simulated(address) else (arm, time.monotonic)

@@ -89,7 +89,8 @@ def deploy(
     Args:
         policy: A folder that `dris export` made, or a policy by name, which is exported first.
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
-        robot: Address of a real FR3. Without --move nothing is sent but questions.
+        robot: Address of a real FR3. Without --move nothing is sent but questions, and collision
+            thresholds for a robot at rest.
         move: Let the real arm move: home, then towards every ball that comes, until interrupted. No real
             arm has moved by this command yet: docs/guides/real_robot.md has the steps before it.
         rig: The real cameras, which are looked through before anything moves, too.
@@ -224,7 +225,8 @@ def identify_gains(
     Args:
         policy: Whose gains, home and mount: a folder that `dris export` made, or a policy by name.
         twin: The simulated robot on a loopback address, driven by the driver that a real one gets.
-        robot: Address of a real FR3. Without --move nothing is sent but questions.
+        robot: Address of a real FR3. Without --move nothing is sent but questions, and collision
+            thresholds for a robot at rest.
         move: Let the real arm move: home at 7.5 percent of its speeds, then every joint for some seconds.
         site: Where the real arm stands: its table, its room, and pushes that stop it.
         excitation: How far and how fast.

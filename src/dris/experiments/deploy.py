@@ -31,11 +31,13 @@ from dris.lab.twin import TICK_S, Twin, TwinConfig
 from dris.perception.sources import Frame
 from dris.robot.arm import Arm, ArmError
 from dris.robot.driver import DriverProcess
-from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.fr3 import Fr3
+from dris.robot.fr3_config import Fr3Config
 from dris.robot.log import Log, Tick
 from dris.robot.payload import payload_of
 from dris.robot.runtime import Runtime
 from dris.robot.session import Session
+from dris.robot.site_config import SiteConfig
 
 GIVE_UP_S = 5.0
 """If nothing has come by then, nothing will [s]."""
@@ -87,9 +89,15 @@ class TwinRig:
         self.server = Server(self.plant, server, lambda: self.watch(self), self._hear)
         self.gate = Gate(self.server.step, self.server.step_if_awake)
         self.gate.start()
-        plate = payload_of(self.config.mount, "plate")
+        torques, force = SiteConfig().thresholds(self.speed_share)
         self.fr3 = Fr3Config(
-            self.address, self.drive.stiffness, self.drive.damping, realtime=False, payload=plate
+            self.address,
+            self.drive.stiffness,
+            self.drive.damping,
+            realtime=False,
+            torque_thresholds=torques,
+            force_threshold=force,
+            payload=payload_of(self.config.mount, "plate"),
         )
         try:
             self.connect()

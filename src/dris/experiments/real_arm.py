@@ -25,7 +25,8 @@ from dris.perception.track_config import TrackerConfig
 from dris.robot.arm import Arm
 from dris.robot.cameras import check_cameras, check_devices, check_rig_file, open_cameras
 from dris.robot.driver import DriverProcess
-from dris.robot.fr3 import Fr3, Fr3Config
+from dris.robot.fr3 import Fr3
+from dris.robot.fr3_config import Fr3Config
 from dris.robot.gains_file import matching_gains
 from dris.robot.live import ENDED, run_live
 from dris.robot.log import Log, new_folder
@@ -63,15 +64,18 @@ def is_simulated(address: str) -> bool:
     return address.startswith("127.")
 
 
-def connection(address: str, config: CatchingConfig, drive: TwinConfig, site: SiteConfig) -> Fr3Config:
-    """How an arm at an address is driven, with the plate declared."""
+def connection(
+    address: str, config: CatchingConfig, drive: TwinConfig, site: SiteConfig, speed_share: float
+) -> Fr3Config:
+    """How an arm at an address is driven at a share of its speeds, with the plate declared."""
+    torques, force = site.thresholds(speed_share)
     return Fr3Config(
         address,
         drive.stiffness,
         drive.damping,
         realtime=not is_simulated(address),
-        torque_thresholds=site.torque_thresholds,
-        force_threshold=site.force_threshold,
+        torque_thresholds=torques,
+        force_threshold=force,
         payload=payload_of(config.mount, "plate"),
     )
 
@@ -89,13 +93,13 @@ def on_robot(
     """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
     config = runtime.contract.catching()
     drive = drive_of(config, gains, is_simulated(address))
-    fr3 = connection(address, config, drive, site)
+    fr3 = connection(address, config, drive, site, speed_share)
     with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig, site) as eyes:
         good = passed(preflight(runtime, arm, speed_share, site))
         if eyes is not None and rig.file is not None:
             good = passed(_look(eyes, arm, config, rig.file, rig.unconfirmed)) and good
         if eyes is None or not good or not move:
-            print("dry run: nothing was sent but questions" if good else "not ready: see above")
+            print(fr3.dry_run() if good else "not ready: see above")
             return 0 if good else 1
         return 0 if _catch(runtime, arm, eyes, drive, site, speed_share, logs) else 1
 

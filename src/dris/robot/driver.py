@@ -12,6 +12,7 @@ import multiprocessing
 import pickle
 import select
 import signal
+import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -23,6 +24,8 @@ from dris.robot.arm import Arm, ArmError, ArmState, Carried
 
 ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
 """Longest that an arm may take to answer: to connect, begin, stop and recover, or within a tick [s]."""
+CLOSE_S = 15.0
+"""Longest that an arm may take to close: to stop, and to take back what it set [s]."""
 MOST_RECOVERIES = 3
 """So many errors are cleared over one connection: a robot that stops itself again and again has a cause."""
 GONE = "the driver's process is gone: an arm that moved misses its commands and stops by itself; look at it"
@@ -70,6 +73,7 @@ class DriverProcess:
         silence_s: float = 0.25,
         most_recoveries: int = MOST_RECOVERIES,
         connect_s: float = ANSWER_S,
+        close_s: float = CLOSE_S,
     ):
         """Start the process and connect.
 
@@ -79,6 +83,7 @@ class DriverProcess:
             silence_s: The arm is stopped when nothing was heard for so long while it moved [s, wall clock].
             most_recoveries: Errors that may be cleared, whichever session asks.
             connect_s: Longest that it may take to connect [s, wall clock].
+            close_s: Longest that it may take to close [s, wall clock]; then its process is ended.
 
         Raises:
             ArmError: As the arm says it, or it says nothing; then the process has ended.
@@ -86,7 +91,10 @@ class DriverProcess:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         self.process = context.Process(
-            target=_serve, args=(theirs, make_arm, config, silence_s), daemon=True, name="dris-driver"
+            target=_serve,
+            args=(theirs, make_arm, config, silence_s, close_s),
+            daemon=True,
+            name="dris-driver",
         )
         self.process.start()
         theirs.close()
@@ -194,7 +202,9 @@ class DriverProcess:
         return value
 
 
-def _serve(connection: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float) -> None:
+def _serve(
+    connection: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float, close_s: float
+) -> None:
     """The driver's process: obey, and stop the arm when nobody asks any more."""
     # Ctrl-C and a closed terminal are for the session, which asks us to stop; or it dies, and we see that.
     for ignored in (signal.SIGINT, signal.SIGHUP):
@@ -212,8 +222,11 @@ def _serve(connection: Connection, make_arm: Callable[[Any], Arm], config: Any, 
         pipe.send((0, "ok", None))
         while True:
             if not pipe.comes(silence_s if moving else None):
-                arm.stop()
                 moving = False
+                try:
+                    arm.stop()
+                except ArmError as error:  # asked to stop, the arm says so again to whoever asks
+                    print(f"dris: {error}", file=sys.stderr, flush=True)
                 continue
             number, method, arguments = pipe.receive()
             if method == "close":
@@ -226,6 +239,10 @@ def _serve(connection: Connection, make_arm: Callable[[Any], Arm], config: Any, 
     except (EOFError, OSError):
         pass  # the session is gone
     finally:
+        # libfranka waits for a robot's answer without end, and heeds no signal but one that kills.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, close_s)
         arm.close()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
     with contextlib.suppress(OSError):
         pipe.send((number, "ok", None))

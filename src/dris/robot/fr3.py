@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from dris.catching.joint_limits import JointLimits
 from dris.core.validation import check_extra
-from dris.robot.arm import ArmError, ArmState, Carried, Payload, limits_of_urdf, masses_of_urdf
+from dris.robot.arm import ArmError, ArmState, Carried, limits_of_urdf, masses_of_urdf
+from dris.robot.fr3_config import Fr3Config
 from dris.robot.payload import near, payload
-from dris.robot.safety_config import TAU_MAX
-from dris.robot.site_config import SiteConfig
+from dris.robot.soft_stop import DAMPED_S, RAMP_S, stop_damping, wait_for_rest
 
 _WHEEL = "franky-control"
 READS = 3
@@ -36,52 +36,14 @@ LEAST_ARRIVED, SETTLED_S = 0.9, 0.2
 """Of its last 100 commands so many must reach a robot that moves [design], once it has moved for so long [s]:
 20 lost in a row stop it hard."""
 STOP_S = 5.0
-"""A soft stop is waited for so long [s]."""
-STOP_RAMP_S = 0.02
-"""In which the last torque of a motion that is stopped gives way to damping [s], within FCI's rate. In
-franky's own 0.2 s an arm that was accelerating goes on to: from 0.75 of a speed limit to beyond it."""
-STOP_SHARE = 0.9
-"""Of a joint's largest torque that a soft stop may ask for, with gravity [design]."""
-MOST_STOP_DAMPING = (30.0, 30.0, 30.0, 30.0, 3.0, 3.0, 3.0)
-"""[Nm s/rad] [design]"""
-STILL_FASTER = (0.5, 0.5, 0.5, 0.5, 2.0, 2.0, 2.0)
-"""A joint may become by so much until it brakes [rad/s], light ones by more [design]."""
-
-
-def stop_damping(dq: np.ndarray, gravity: np.ndarray) -> np.ndarray:
-    """Of a soft stop, for joints [7] at speeds dq: what their torque limits leave beside gravity [Nm s/rad].
-
-    franky's own, 14 for all, asks a fast wrist for six times what it may give.
-    """
-    left_over = STOP_SHARE * np.array(TAU_MAX) - np.abs(gravity)
-    return np.clip(left_over / (np.abs(dq) + STILL_FASTER), 0.0, MOST_STOP_DAMPING)
-
-
-@dataclass(frozen=True)
-class Fr3Config:
-    """How to connect, and what the arm is told before it moves."""
-
-    address: str
-    stiffness: tuple[float, ...]
-    """K [Nm/rad]"""
-    damping: tuple[float, ...]
-    """D [Nm s/rad]"""
-    realtime: bool = True
-    """Whether a real-time kernel is insisted on; a simulated robot needs none."""
-    torque_thresholds: tuple[float, ...] = SiteConfig.torque_thresholds
-    """Estimated outer torques at which the robot stops [Nm],"""
-    force_threshold: float = SiteConfig.force_threshold
-    """and forces [N]."""
-    payload: Payload = Payload()
-    """Declared to the robot before it moves: the plate, beyond what the robot's own settings say of its
-    hand."""
+"""A soft stop's damping is waited for so long [s, wall clock]; a simulated robot may be slow."""
 
 
 class Fr3:
     """One robot, connected."""
 
     def __init__(self, config: Fr3Config):
-        """Connect, clear nothing, move nothing.
+        """Connect, clear nothing, move nothing; the robot gets `Fr3Config.resting_thresholds`.
 
         Raises:
             ArmError: It does not answer, speaks another version, or refuses what it is told.
@@ -92,7 +54,13 @@ class Fr3:
         self._franky, self.config = franky, config
         how = franky.RealtimeConfig.Enforce if config.realtime else franky.RealtimeConfig.Ignore
         try:
-            self._robot = franky.Robot(config.address, realtime_config=how)
+            torque, force = config.resting_thresholds
+            self._robot = franky.Robot(
+                config.address,
+                default_torque_threshold=torque,
+                default_force_threshold=force,
+                realtime_config=how,
+            )
         except franky.IncompatibleVersionException as error:
             raise ArmError(
                 f"the robot at {config.address} speaks another version than this libfranka ({error}): "
@@ -108,6 +76,7 @@ class Fr3:
                 "activated, and this machine in its network?"
             ) from error
         self._motion: Any = None
+        self._may_move = self._is_set_up = False
         self._began_s = 0.0
         self._model = self._robot.model  # read now, not when a moving arm is to stop
         self._error = ""
@@ -219,22 +188,25 @@ class Fr3:
             stiffness=self.config.stiffness, damping=self.config.damping
         )
         motion.set_reference(self._franky.JointReference(q=reference))
-        self._motion, self._error = (
-            motion,
-            "",
-        )  # from here on it may move, and is stopped if anything is wrong
+        # From here on it may move, and is stopped if anything is wrong.
+        self._motion, self._error, self._may_move = motion, "", True
         try:
             with self._named("the robot does not begin to move"):
                 # Without the default low-pass at 100 Hz, which the law was not identified with.
                 self._robot.move(motion, asynchronous=True, limit_rate=True, cutoff_frequency=1000.0)
             self._wait_for_control()
             self._began_s = self._read().time.to_sec()
-        except BaseException:
-            self.stop()
+        except BaseException as error:
+            try:
+                self.stop()
+            except ArmError as moves:
+                if isinstance(error, Exception):
+                    raise ArmError(f"{error}; {moves}") from error
+                _warn(str(moves))  # a signal to terminate goes on
             raise
 
     def _set_up(self) -> None:
-        config = self.config
+        config, self._is_set_up = self.config, True
         with self._named("the robot refuses its settings"):
             self._robot.set_collision_behavior(list(config.torque_thresholds), [config.force_threshold] * 6)
             if config.payload.mass_kg > 0:
@@ -268,32 +240,40 @@ class Fr3:
         return state
 
     def stop(self) -> None:
-        """Brake by the torque controller, and wait until the arm rests.
+        """Brake by the torque controller, and wait until the arm rests, by what it measures.
 
         Raises:
-            ArmError: It may still move.
+            ArmError: It may still move; asked again, it is looked at again.
         """
-        if self._motion is None and not self._robot.is_in_control:
+        if not self._may_move:
+            return
+        self._brake()
+        wait_for_rest(self._read)
+        self._motion, self._may_move = None, False
+
+    def _brake(self) -> None:
+        """Until no motion runs; after a reflex or without a connection the robot brakes by itself."""
+        if not self._robot.is_in_control:
+            self._why_ended()
             return
         try:
-            self._robot.move(self._brake(), asynchronous=True)
-            rests = self._robot.join_motion(timeout=STOP_S)
+            self._robot.move(self._stop_motion(), asynchronous=True)
+            ended = self._robot.join_motion(timeout=STOP_S)
         except (self._franky.Exception, RuntimeError) as error:
             if self._robot.is_in_control:
                 raise ArmError(f"the arm may still move ({error}): use the robot's own stop") from error
-            rests = True  # a reflex or a lost connection has stopped it
-        if not rests:
+            return
+        if not ended:
             raise ArmError(f"the arm has not come to rest in {STOP_S:.0f} s: use the robot's own stop")
-        self._motion = None
 
-    def _brake(self) -> Any:
-        """The motion of a soft stop; franky's own where the arm does not tell how fast it is."""
+    def _stop_motion(self) -> Any:
+        """A soft stop; with franky's own damping where the arm does not tell how fast it is."""
         try:
             found = self._robot.state
             damping = stop_damping(np.array(found.dq), np.array(self._model.gravity(found)))
         except (self._franky.Exception, RuntimeError):
-            return self._franky.TorqueStopMotion()
-        return self._franky.TorqueStopMotion(damping=damping, ramp_duration=STOP_RAMP_S)
+            return self._franky.TorqueStopMotion(max_duration=DAMPED_S)
+        return self._franky.TorqueStopMotion(damping=damping, ramp_duration=RAMP_S, max_duration=DAMPED_S)
 
     def recover(self) -> bool:
         """Clear a reflex; a pressed stop stays until a person releases it."""
@@ -314,6 +294,34 @@ class Fr3:
             time.sleep(0.005)
 
     def close(self) -> None:
-        """Stop if it still moves."""
-        with contextlib.suppress(ArmError):
+        """Stop if it still moves, and leave the robot as whoever connects next may expect it.
+
+        What goes wrong here is only told, not raised: it must not hide why the arm is closed.
+        """
+        try:
             self.stop()
+        except ArmError as error:
+            _warn(str(error))
+        if self._is_set_up:
+            self._reset()
+
+    def _reset(self) -> None:
+        """Take back what was set for moving: the robot would keep it for the next program."""
+        config = self.config
+        torque, force = config.resting_thresholds
+        try:
+            _ = self._robot.state  # refused in a second; a setting would be waited for without end
+            self._robot.set_collision_behavior([torque] * 7, [force] * 6)
+            if config.payload.mass_kg > 0:
+                self._robot.set_load(0.0, [0.0] * 3, [0.0] * 9)
+            self._is_set_up = False
+        except (self._franky.Exception, RuntimeError) as error:
+            _warn(
+                f"the robot at {config.address} may have kept collision thresholds of "
+                f"{max(config.torque_thresholds):g} Nm and {config.force_threshold:g} N, and a load of "
+                f"{config.payload.mass_kg:g} kg ({error}): set them before another program moves it"
+            )
+
+
+def _warn(words: str) -> None:
+    print(f"dris: {words}", file=sys.stderr, flush=True)
