@@ -82,3 +82,12 @@ def test_an_old_belief_is_not_acted_on(twin):
     eyes.inner.estimate = lambda time_s: None  # out of sight
     assert eyes.estimate(0.19).age_s == pytest.approx(0.19)
     assert eyes.estimate(0.21) is None
+
+
+def test_a_belief_behind_the_truth_follows_a_clock_that_begins_again(twin):
+    twin.reset(thing("foam"), Ramp(0.2), 4)
+    eyes = with_belief(TruthObserver(twin), BELIEFS["ensemble"], CatchingConfig(), twin.kinematics, 0)
+    for time_s in (10.0, 0.0):
+        eyes.observe_joints(time_s, twin.joints())
+        assert eyes.estimate(time_s) is not None and eyes.belief.time_s == time_s
+    assert eyes.restarts == 1

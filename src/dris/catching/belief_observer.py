@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dris.belief.config import BeliefConfig
-from dris.catching.ball_belief import BallBelief, BallBeliefConfig
+from dris.catching.ball_belief import LONGEST_S, BallBelief, BallBeliefConfig
 from dris.catching.control import BallEstimate, LookingObserver, Trust, trust_of
 from dris.catching.eyes_observer import EyesObserver
 from dris.catching.kinematics import Kinematics
@@ -98,6 +98,15 @@ class Believing:
     def _told(self, time_s: float, seen: BallEstimate) -> None:
         """The eyes have told a state."""
 
+    def _follow_clock(self, time_s: float) -> None:
+        """Give up a belief that is far ahead of what is seen: the clock has begun again.
+
+        Otherwise it would refuse every sight as too old until the clock has come to where it was.
+        """
+        if self.belief.time_s is not None and time_s < self.belief.time_s - LONGEST_S:
+            self.belief.time_s = None
+            self.restarts += 1
+
     def _is_doubted(self) -> bool:
         """Whether the eyes themselves are not to be believed."""
         return False
@@ -129,6 +138,7 @@ class BeliefObserver(Believing):
     def _see(self, sight: Bearing) -> None:
         """Take in a sight of a camera."""
         belief, tracker = self.belief, self._eyes.tracker
+        self._follow_clock(sight.time_s)
         if belief.time_s is not None and (belief.is_stale(sight.time_s) or self._rolls_elsewhere()):
             belief.time_s = None
         if belief.time_s is None:

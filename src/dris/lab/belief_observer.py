@@ -33,6 +33,7 @@ class TruthBelief(Believing):
 
     def _told(self, time_s: float, seen: BallEstimate) -> None:
         belief, state = self.belief, np.concatenate((seen.position, seen.velocity))
+        self._follow_clock(time_s)
         if belief.time_s is not None and not belief.is_stale(time_s):
             if time_s <= belief.time_s:  # asked twice
                 return

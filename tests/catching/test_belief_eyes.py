@@ -1,0 +1,74 @@
+"""A belief behind eyes whose sights are worked out by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sights import PLAIN, parabola, pinhole
+
+from dris.catching.belief_observer import BeliefObserver
+from dris.catching.control import BallEstimate
+from dris.catching.kinematics import Kinematics
+from dris.catching.settings import CatchingConfig
+from dris.perception.detect import Detection
+from dris.perception.track import BallTracker
+
+TASK = CatchingConfig()
+KINEMATICS = Kinematics(TASK.home, TASK.mount)
+START, VELOCITY = np.array([0.9, 0.1, 1.0]), np.array([-0.8, 0.1, 2.0])
+
+
+class Tracked:
+    """A tracker without pictures as the eyes of an observer."""
+
+    radius_m, found_share = 0.03, 1.0
+
+    def __init__(self):
+        self.eyes = SimpleNamespace(tracker=BallTracker(PLAIN), monitor=SimpleNamespace(doubts_rig=False))
+        self.on_sight = None
+
+    def show(self, time_s, camera, centre):
+        """A sight of a ball, for the tracker and for whoever listens."""
+        radius_px = 600 * self.radius_m / PLAIN[camera].to_camera(centre)[2]
+        found = Detection(pinhole(PLAIN[camera], centre), radius_px, 1.0)
+        self.on_sight(self.eyes.tracker.observe(time_s, camera, found))
+
+    def estimate(self, time_s):
+        state = self.eyes.tracker.state(time_s)
+        if state is None or not state.valid:
+            return None
+        return BallEstimate(state.ball_in_base, state.velocity_in_base, state.age_s)
+
+
+def throw(observer, from_s, duration_s=0.3):
+    """A throw that both cameras see 80 times a second; when it was seen last."""
+    for frame in range(round(80 * duration_s)):
+        for camera in (0, 1):
+            since_s = 0.0125 * frame + 0.005 * camera
+            observer.observe_joints(from_s + since_s, np.array(TASK.home))
+            observer.inner.show(from_s + since_s, camera, parabola(START, VELOCITY, since_s))
+    return from_s + since_s
+
+
+@pytest.fixture
+def observer():
+    return BeliefObserver(Tracked(), KINEMATICS, seed=1)
+
+
+def test_a_clock_that_begins_again_begins_a_new_belief(observer):
+    """Before, it refused every sight as too old until the clock had come to where it was."""
+    before_s = throw(observer, 10.0)
+    assert observer.belief.time_s == before_s and observer.restarts == 0
+    last_s = throw(observer, 0.0)
+    assert observer.belief.time_s == last_s and observer.restarts == 1
+    seen, tracked = observer.estimate(last_s), observer.inner.estimate(last_s)
+    assert np.linalg.norm(seen.position - parabola(START, VELOCITY, last_s)) < 0.003
+    assert not np.array_equal(seen.position, tracked.position)  # its own, not the track passed on
+
+
+def test_a_sight_that_is_only_late_is_left_out(observer):
+    last_s = throw(observer, 10.0)
+    before = observer.estimate(last_s).position
+    observer.inner.show(last_s - 0.1, 0, parabola(START, VELOCITY, last_s - 0.1 - 10.0))
+    assert observer.belief.time_s == last_s and observer.restarts == 0
+    np.testing.assert_array_equal(observer.estimate(last_s).position, before)
