@@ -88,12 +88,17 @@ class Believing:
         seen, belief = self.inner.estimate(time_s), self.belief
         if seen is not None:
             self._told(time_s, seen)
-        if belief.time_s is None or time_s - belief.time_s > OLDEST_S or belief.is_too_old(time_s):
-            return seen
-        if self._is_doubted():
+        if belief.time_s is None or not self.believes_at(time_s):
             return seen
         mean, _ = belief.at(time_s)
         return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)
+
+    def believes_at(self, time_s: float) -> bool:
+        """Whether it has a belief of a time; what it tells otherwise is the eyes'."""
+        belief = self.belief
+        if belief.time_s is None or time_s - belief.time_s > OLDEST_S or belief.is_too_old(time_s):
+            return False
+        return not self._is_doubted()
 
     def _told(self, time_s: float, seen: BallEstimate) -> None:
         """The eyes have told a state."""
