@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sights import PLAIN, parabola, pinhole
 
-from dris.catching.belief_observer import BeliefObserver
-from dris.catching.control import BallEstimate
+from dris.catching.belief_observer import GIVE_UP, BeliefObserver
+from dris.catching.control import BallEstimate, troubles_of
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
 from dris.perception.detect import Detection
@@ -64,6 +64,26 @@ def test_a_clock_that_begins_again_begins_a_new_belief(observer):
     seen, tracked = observer.estimate(last_s), observer.inner.estimate(last_s)
     assert np.linalg.norm(seen.position - parabola(START, VELOCITY, last_s)) < 0.003
     assert not np.array_equal(seen.position, tracked.position)  # its own, not the track passed on
+
+
+def test_an_estimate_tells_how_sure_the_belief_is(observer):
+    last_s = throw(observer, 0.0)
+    seen, (mean, deviation) = observer.estimate(last_s), observer.belief.at(last_s)
+    np.testing.assert_array_equal(np.concatenate((seen.position, seen.velocity)), mean)
+    np.testing.assert_array_equal(seen.deviation, deviation)
+    assert (deviation > 0).all()
+    observer.belief.time_s = None  # what is passed on is the track, and nobody knows how exact it is
+    assert observer.estimate(last_s).deviation is None
+
+
+def test_what_a_belief_did_not_expect_is_counted(observer):
+    last_s = throw(observer, 0.0)
+    assert observer.troubles._replace(repaired=0) == (0, 0, 0)
+    for k in range(GIVE_UP):
+        at_s = last_s + 0.0025 * (k + 1)
+        observer.inner.show(at_s, k % 2, parabola(START, VELOCITY, at_s) + (0.0, 0.15, 0.1))
+    assert observer.troubles[:2] == (GIVE_UP, 1)
+    assert troubles_of(observer) == observer.troubles and troubles_of(observer.inner) is None
 
 
 def test_a_sight_that_is_only_late_is_left_out(observer):

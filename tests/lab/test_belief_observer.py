@@ -54,6 +54,7 @@ def test_single_sights_of_single_cameras_pull_it(twin):
     assert trial.caught and trial.found_share > 0.9
     assert eyes.belief.time_s > 0.9 and eyes.restarts == 0
     assert trial.position_error < 0.01
+    assert trial.belief == eyes.troubles._asdict() and trial.belief["restarts"] == 0
     drag = eyes.belief._balls.drag
     assert drag.std() < np.std(np.random.default_rng(0).uniform(0, 0.2, 50))  # flight tells of it
     assert eyes.estimate(twin.time_s) is not None

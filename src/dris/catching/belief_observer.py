@@ -6,7 +6,7 @@ import numpy as np
 
 from dris.belief.config import BeliefConfig
 from dris.catching.ball_belief import LONGEST_S, BallBelief, BallBeliefConfig
-from dris.catching.control import BallEstimate, LookingObserver, Trust, trust_of
+from dris.catching.control import BallEstimate, LookingObserver, Troubles, Trust, trust_of
 from dris.catching.eyes_observer import EyesObserver
 from dris.catching.kinematics import Kinematics
 from dris.perception.arrival import Arrival
@@ -48,8 +48,8 @@ class Believing:
         self.inner, self._kinematics = inner, kinematics
         self._plate = np.zeros(3)
         self.belief = BallBelief(kinematics.plate_half_size, belief, seed)
-        self.restarts = 0
-        """How often the belief began anew."""
+        self.refused = self.restarts = 0
+        """Sights that surprised the belief too much, and how often it began anew."""
 
     @property
     def radius_m(self) -> float:
@@ -65,6 +65,11 @@ class Believing:
     def trust(self) -> Trust:
         """As the eyes have it."""
         return trust_of(self.inner)
+
+    @property
+    def troubles(self) -> Troubles:
+        """Of the belief, so far."""
+        return Troubles(self.refused, self.restarts, self.belief.repaired)
 
     def tick(self) -> None:
         """Look."""
@@ -90,8 +95,8 @@ class Believing:
             self._told(time_s, seen)
         if belief.time_s is None or not self.believes_at(time_s):
             return seen
-        mean, _ = belief.at(time_s)
-        return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)
+        mean, deviation = belief.at(time_s)
+        return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s, deviation)
 
     def believes_at(self, time_s: float) -> bool:
         """Whether it has a belief of a time; what it tells otherwise is the eyes'."""
@@ -157,6 +162,7 @@ class BeliefObserver(Believing):
         speed_px = sight.focal_px * belief.speed / max(sight.depth(belief.centre), 0.1)
         sigma = SIGMA_SCALE * np.hypot(tracker.config.sigma_px, tracker.config.sigma_s * speed_px)
         belief.see(sight, float(sigma))
+        self.refused += belief.refused > 0
         if belief.refused >= GIVE_UP:
             self.restarts += 1
             belief.time_s = None

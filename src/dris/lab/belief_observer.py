@@ -40,6 +40,7 @@ class TruthBelief(Believing):
             belief.see_state(time_s, state, self._deviation)
             if not belief.refused:
                 return
+            self.refused += 1
             self.restarts += 1
         belief.begin(time_s, state, np.diag(self._deviation**2), self.radius_m)
 

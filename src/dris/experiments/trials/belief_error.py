@@ -93,7 +93,7 @@ class _Comparison:
         self._cameras = cameras
         self.phases: dict[str, _Phase] = defaultdict(_Phase)
         self.seconds: Seconds = defaultdict(list)
-        self.counts: Counter[str] = Counter(trials=0, caught=0, restarts=0, repaired=0)
+        self.counts: Counter[str] = Counter(trials=0, caught=0)
         self._met_s: float | None = None
         self._touched = self._begun = False
 
@@ -107,9 +107,7 @@ class _Comparison:
         eyes = TimedEyes(twin, thing, self._cameras, seed, self.seconds)
         observer = TimedBelief(eyes, twin, config, seed)
         trial = run_trial(alone, thing, launch, seed, twin, observer, WATCHED_S, self._watch)
-        self.counts.update(
-            trials=1, caught=trial.caught, restarts=observer.restarts, repaired=observer.belief.repaired
-        )
+        self.counts.update(trials=1, caught=trial.caught, **trial.belief)
 
     def _watch(self, twin: Twin, observer: LookingObserver) -> None:
         """Called after every millisecond."""
