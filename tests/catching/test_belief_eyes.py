@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from sights import PLAIN, parabola, pinhole
 
-from dris.catching.belief_observer import GIVE_UP, BeliefObserver
+from dris.belief.config import BeliefConfig
+from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.belief_observer import GIVE_UP, BeliefObserver, beside_one_robot
 from dris.catching.control import BallEstimate, troubles_of
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import CatchingConfig
+from dris.evaluation.registry import find_policy
 from dris.perception.detect import Detection
 from dris.perception.track import BallTracker
 
@@ -92,3 +95,21 @@ def test_a_sight_that_is_only_late_is_left_out(observer):
     observer.inner.show(last_s - 0.1, 0, parabola(START, VELOCITY, last_s - 0.1 - 10.0))
     assert observer.belief.time_s == last_s and observer.restarts == 0
     np.testing.assert_array_equal(observer.estimate(last_s).position, before)
+
+
+def test_a_prior_widens_what_a_robot_s_belief_takes_things_for():
+    own = BallBeliefConfig()
+    stored = BeliefConfig(instances=7, prior=(("restitution", 0.1, 0.6), ("static_friction", 0.1, 0.8)))
+    found = beside_one_robot(stored)
+    assert (found.instances, found.restitution, found.static_friction) == (7, (0.1, 0.9), (0.0, 0.8))
+    # What is narrower, no robot's to say, or of training alone changes nothing.
+    others = (("restitution", 0.3, 0.85), ("radius", 0.02, 0.03), ("dynamic_friction", 0.0, 1.0))
+    stored = BeliefConfig(prior=others, told_noise=8.0, noise_floor=1.0, jitter=0.5, look_ahead=False)
+    assert beside_one_robot(stored) == own
+    with pytest.raises(ValueError, match=r"restitution must be a range in \[0, 1\], got \(0.2, 1.5\)"):
+        beside_one_robot(BeliefConfig(prior=(("restitution", 0.3, 1.5),)))
+
+
+def test_the_policy_for_a_robot_believes_what_it_did():
+    """Figures of its trials rest on this."""
+    assert beside_one_robot(find_policy("belief-robot").belief) == BallBeliefConfig(50)

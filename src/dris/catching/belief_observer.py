@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from dris.belief.config import BeliefConfig
@@ -181,11 +184,14 @@ class BeliefObserver(Believing):
 def beside_one_robot(belief: BeliefConfig) -> BallBeliefConfig | None:
     """A policy's belief as one robot has it; None if it has none.
 
-    As many instances; what is believed before anything is seen, and how exact sights are, is that of things
-    and cameras, not of training.
+    It has as many instances. A `prior` of restitution or static friction widens what a robot's belief takes
+    things for and never narrows it: things differ by more than a training's. Dynamic friction is a share of
+    the static there, and the radius is what the eyes are told. The other values have no effect: how exact
+    sights are (`told_noise`, `noise_floor`, `jitter`) is a matter of pixels, when to begin anew
+    (`restart_surprise`) of single sights, and the delay that `look_ahead` bridges is told in training alone.
 
     Raises:
-        ValueError: No robot has such a belief.
+        ValueError: No robot has such a belief, or it would have no such range.
     """
     if belief.update == "none":
         return None
@@ -195,4 +201,10 @@ def beside_one_robot(belief: BeliefConfig) -> BallBeliefConfig | None:
             f"'{belief.update}', '{belief.physics}' and '{belief.view}': evaluate this policy in the "
             "training world"
         )
-    return BallBeliefConfig(belief.instances)
+    own = BallBeliefConfig()
+    wider: dict[str, Any] = {}
+    for name, low, high in belief.prior:
+        if name in ("static_friction", "restitution"):
+            least, most = getattr(own, name)
+            wider[name] = min(least, low), max(most, high)
+    return replace(own, instances=belief.instances, **wider)
