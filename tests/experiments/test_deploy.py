@@ -86,11 +86,17 @@ def test_an_interrupted_deployment_goes_on_with_what_is_missing(tmp_path):
     """Nothing moves here: outcomes written, read back, and refused under other settings."""
     file, settings = tmp_path / "table.json", {"policy": "p", "seed": 1, "kind": "ramps"}
     one = Outcome("foam/R/1", True, True, "catching", "", ("a reflex",), {"stale": 2}, {}, 0.5, 900)
+    one = replace(one, belief={"refused": 4, "restarts": 1})
     assert read_outcomes(file, settings, resume=True) == []
     totals = write_outcomes(file, settings, 2, [one])
     assert (totals["caught"], totals["trials"], totals["reflexes"]) == (1, 1, 1)
-    assert json.loads(file.read_text())["kind"] == "deployment"
+    assert totals["belief"] == {"refused": 4, "restarts": 1}
+    table = json.loads(file.read_text())
+    assert table["kind"] == "deployment"
     assert read_outcomes(file, settings, resume=True) == [one]
+    del table["rows"][0]["belief"]  # as before beliefs were counted
+    file.write_text(json.dumps(table))
+    assert read_outcomes(file, settings, resume=True) == [replace(one, belief={})]
     with pytest.raises(ValueError, match="choose another --json"):
         read_outcomes(file, settings | {"kind": "throws"}, resume=True)
     with pytest.raises(ValueError, match="lacks 1 of its trials: go on with --resume"):

@@ -10,6 +10,7 @@ import pytest
 
 os.environ.setdefault("MUJOCO_GL", "egl")
 
+from dris.catching.control import BallEstimate
 from dris.evaluation.registry import find_policy
 from dris.experiments.study.published import load_published
 from dris.experiments.trials import belief_error
@@ -193,13 +194,48 @@ def test_a_belief_sees_better_around_a_bounce_and_with_poor_cameras_always(monke
     monkeypatch.setattr(belief_error, "BALLS", {"rubber": BALLS["rubber"]})
     monkeypatch.setattr(belief_error, "RAMP_RADII", (0.20,))
     monkeypatch.setattr(belief_error, "WATCHED_S", 1.0)
-    rows = {(r["sight"], r["phase"], r["estimator"]): r for r in belief_error.measure(1, seed=5)}
+    found = belief_error.measure(1, seed=5)
+    rows = {(r["sight"], r["phase"], r["estimator"]): r for r in found["rows"]}
     tracker, belief = (rows["cameras", "just met the plate", name] for name in ("tracker", "belief"))
     assert belief["velocity"][0] < tracker["velocity"][0]
     tracker, belief = (rows["poor-cameras", "just met the plate", name] for name in ("tracker", "belief"))
-    assert belief["missing"] == 0 < tracker["missing"]
+    assert belief["missing"] == 0 < tracker["missing"] and belief["alone"] == tracker["missing"]
     assert rows["cameras", "flight", "belief"]["position_m"][0] < 0.01
-    assert all(row["trials"] == 1 and row["requests"] > 0 for row in rows.values())
+    for row in rows.values():  # errors are those of the same requests
+        other = rows[row["sight"], row["phase"], "tracker"]
+        assert row["both"] == other["both"] > 0 and row["asked"] == other["asked"]
+        assert row["asked"] == row["both"] + row["alone"] + row["missing"]
+    inside = [row["inside"] for row in rows.values() if row["estimator"] == "belief"]
+    assert len(inside) >= 6 and all(0 <= share <= 1 for shares in inside for share in shares)
+    assert belief["inside_expected"] == pytest.approx(0.9 * 49 / 51)
+    assert found["belief"]["instances"] == 50 and found["belief"]["oldest_s"] == 0.2
+    assert found["config"]["seed"] == 5 and "numpy" in found["versions"]
+    for sight in found["sights"]:
+        assert sight["trials"] == 1 and sight["delay_s"] in (0.01, 0.06)
+        costs = [sight[f"{name}_ms"][0] for name in ("tracker_frame", "tracker_question", "belief_sight")]
+        assert min(costs) > 0 and costs[0] != costs[1] and "belief_question_ms" in sight
+
+
+def test_a_request_that_one_alone_answered_is_in_nobody_s_errors():
+    def seen(off):
+        return BallEstimate(np.array([off, 0.0, 0.0]), np.zeros(3))
+
+    phase, truth = belief_error._Phase(), np.zeros(6)
+    phase.add(truth, {"tracker": seen(0.001), "belief": seen(0.002)})
+    phase.add(truth, {"tracker": None, "belief": seen(0.5)})  # of the hard ones, only one dares
+    phase.add(truth, {"tracker": None, "belief": None})
+    tracker, belief = phase.rows(50)
+    assert (tracker["both"], tracker["alone"], tracker["missing"]) == (1, 0, 2)
+    assert (belief["both"], belief["alone"], belief["missing"]) == (1, 1, 1)
+    assert belief["position_m"] == pytest.approx([0.002, 0.002])
+    row = {"sight": "cameras", "phase": "flight"}
+    assert belief_error.line(row | belief).endswith("| belief | 1 (1, 1) | 2.0 (2.0) | 0.000 (0.00) | - |")
+    assert belief_error.line(row | belief_error._Phase().rows(50)[0]).endswith("| 0 (0, 0) | - | - | - |")
+
+
+def test_a_comparison_needs_a_belief():
+    with pytest.raises(ValueError, match="'e2e' has no belief to compare: choose a policy that has one"):
+        belief_error.measure(1, policy="e2e")
 
 
 def test_a_table_goes_on_where_it_stopped(tmp_path, monkeypatch):

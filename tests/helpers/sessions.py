@@ -19,7 +19,7 @@ class Sky:
 
     def __init__(self, clock, thrown_s=2.0):
         self._clock, self.thrown_s, self.age_s, self.told = clock, thrown_s, 0.0, 0
-        self.hidden = False
+        self.hidden, self.deviation = False, None
 
     def _ball(self, time_s):
         t = time_s - self.thrown_s
@@ -35,7 +35,7 @@ class Sky:
     def estimate(self, time_s):
         if time_s < self.thrown_s or self.hidden:
             return None
-        return BallEstimate(*self._ball(time_s), age_s=self.age_s)
+        return BallEstimate(*self._ball(time_s), age_s=self.age_s, deviation=self.deviation)
 
     def arrival(self, time_s, height_m):
         return None if time_s < self.thrown_s else free_fall(time_s, *self._ball(time_s), height_m)

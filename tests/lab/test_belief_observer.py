@@ -54,6 +54,7 @@ def test_single_sights_of_single_cameras_pull_it(twin):
     assert trial.caught and trial.found_share > 0.9
     assert eyes.belief.time_s > 0.9 and eyes.restarts == 0
     assert trial.position_error < 0.01
+    assert trial.belief == eyes.troubles._asdict() and trial.belief["restarts"] == 0
     drag = eyes.belief._balls.drag
     assert drag.std() < np.std(np.random.default_rng(0).uniform(0, 0.2, 50))  # flight tells of it
     assert eyes.estimate(twin.time_s) is not None
@@ -82,3 +83,12 @@ def test_an_old_belief_is_not_acted_on(twin):
     eyes.inner.estimate = lambda time_s: None  # out of sight
     assert eyes.estimate(0.19).age_s == pytest.approx(0.19)
     assert eyes.estimate(0.21) is None
+
+
+def test_a_belief_behind_the_truth_follows_a_clock_that_begins_again(twin):
+    twin.reset(thing("foam"), Ramp(0.2), 4)
+    eyes = with_belief(TruthObserver(twin), BELIEFS["ensemble"], CatchingConfig(), twin.kinematics, 0)
+    for time_s in (10.0, 0.0):
+        eyes.observe_joints(time_s, twin.joints())
+        assert eyes.estimate(time_s) is not None and eyes.belief.time_s == time_s
+    assert eyes.restarts == 1

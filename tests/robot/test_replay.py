@@ -7,9 +7,11 @@ import pytest
 from arms_without_robots import HOME, TASK, SoftArm
 from sessions import LAW, homed, run
 
+from dris.catching.control import Troubles
 from dris.robot.log import Log, read_log
 from dris.robot.paths import WayHome
 from dris.robot.replay import TOLERANCE, replay
+from dris.robot.told import Recorded
 
 
 def act(states, condition):
@@ -50,6 +52,33 @@ def test_the_file_alone_gives_the_same_references(log):
     assert found.differs == "" and found.largest <= TOLERANCE
     assert found.ticks == sum(tick.wished is not None for tick in ticks) > 1000
     assert found.same > 0.9 * found.ticks
+
+
+def test_how_sure_a_belief_is_stands_in_the_log_and_older_logs_are_played_without(tmp_path):
+    file = tmp_path / "log.jsonl"
+    session, arm, sky = homed(arm=SoftArm(q=HOME + 0.02), act=act, log=Log.open(file))
+    sky.thrown_s, sky.deviation = arm.ticks * 1e-3, np.arange(1.0, 7.0) * 1e-3
+    sky.troubles = Troubles(3, 2, 1)
+    session.arm_now()
+    run(session, lambda: session.state == "catching")
+    assert session.seen.deviation is sky.deviation
+    session.stop("enough")
+    told = [tick for tick in read_log(file)[1] if tick.estimates]
+    assert told and told[-1].estimates[-1][7:] == sky.deviation.tolist()
+    assert {tuple(tick.troubles) for tick in told} == {(3, 2, 1)}
+    recorded = Recorded()
+    recorded.set(told[-1].estimates, None, ("fine", ""))
+    np.testing.assert_array_equal(recorded.estimate(0.0).deviation, sky.deviation)
+    found = replay(file, act)
+    assert found.differs == "" and found.ticks > 500
+
+    ticks = [json.loads(line) for line in file.read_text().splitlines()]
+    for tick in ticks[1:]:  # as before deviations were told
+        tick.pop("troubles", None)
+        tick["estimates"] = [one and one[:7] for one in tick.get("estimates", [])]
+    file.write_text("\n".join(map(json.dumps, ticks)))
+    older = replay(file, act)
+    assert (older.differs, older.ticks, older.same) == ("", found.ticks, found.same)
 
 
 def changed(log, file, change, where):

@@ -61,6 +61,11 @@ def test_a_session_in_four_lines():
     place = session.kinematics.plate(arm.q)[0]
     assert f"{place[0]:+.3f} {place[1]:+.3f} {place[2]:+.3f} m" in plate and "of its limit" in plate
     assert clauses.startswith("filter  now ")
+    assert "give or take" not in ball
+    sky.deviation = np.array([3e-3, 4e-3, 0.0, 0.0, 0.03, 0.04])
+    for _ in range(50):  # until the next decision
+        session.tick()
+    assert "m/s, give or take 5 mm and 0.05 m/s; last seen" in picture(session)[1]
     session.stop("enough")
     assert picture(session)[0].startswith("state   stopped: enough, for 0.0 s")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from dris.belief.config import BeliefConfig
-from dris.catching.ball_belief import BallBelief, BallBeliefConfig
-from dris.catching.control import BallEstimate, LookingObserver, Trust, trust_of
+from dris.catching.ball_belief import LONGEST_S, BallBelief, BallBeliefConfig
+from dris.catching.control import BallEstimate, LookingObserver, Troubles, Trust, trust_of
 from dris.catching.eyes_observer import EyesObserver
 from dris.catching.kinematics import Kinematics
 from dris.perception.arrival import Arrival
@@ -48,8 +51,8 @@ class Believing:
         self.inner, self._kinematics = inner, kinematics
         self._plate = np.zeros(3)
         self.belief = BallBelief(kinematics.plate_half_size, belief, seed)
-        self.restarts = 0
-        """How often the belief began anew."""
+        self.refused = self.restarts = 0
+        """Sights that surprised the belief too much, and how often it began anew."""
 
     @property
     def radius_m(self) -> float:
@@ -65,6 +68,11 @@ class Believing:
     def trust(self) -> Trust:
         """As the eyes have it."""
         return trust_of(self.inner)
+
+    @property
+    def troubles(self) -> Troubles:
+        """Of the belief, so far."""
+        return Troubles(self.refused, self.restarts, self.belief.repaired)
 
     def tick(self) -> None:
         """Look."""
@@ -88,15 +96,29 @@ class Believing:
         seen, belief = self.inner.estimate(time_s), self.belief
         if seen is not None:
             self._told(time_s, seen)
+        if belief.time_s is None or not self.believes_at(time_s):
+            return seen
+        mean, deviation = belief.at(time_s)
+        return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s, deviation)
+
+    def believes_at(self, time_s: float) -> bool:
+        """Whether it has a belief of a time; what it tells otherwise is the eyes'."""
+        belief = self.belief
         if belief.time_s is None or time_s - belief.time_s > OLDEST_S or belief.is_too_old(time_s):
-            return seen
-        if self._is_doubted():
-            return seen
-        mean, _ = belief.at(time_s)
-        return BallEstimate(mean[:3], mean[3:], time_s - belief.time_s)
+            return False
+        return not self._is_doubted()
 
     def _told(self, time_s: float, seen: BallEstimate) -> None:
         """The eyes have told a state."""
+
+    def _follow_clock(self, time_s: float) -> None:
+        """Give up a belief that is far ahead of what is seen: the clock has begun again.
+
+        Otherwise it would refuse every sight as too old until the clock has come to where it was.
+        """
+        if self.belief.time_s is not None and time_s < self.belief.time_s - LONGEST_S:
+            self.belief.time_s = None
+            self.restarts += 1
 
     def _is_doubted(self) -> bool:
         """Whether the eyes themselves are not to be believed."""
@@ -129,6 +151,7 @@ class BeliefObserver(Believing):
     def _see(self, sight: Bearing) -> None:
         """Take in a sight of a camera."""
         belief, tracker = self.belief, self._eyes.tracker
+        self._follow_clock(sight.time_s)
         if belief.time_s is not None and (belief.is_stale(sight.time_s) or self._rolls_elsewhere()):
             belief.time_s = None
         if belief.time_s is None:
@@ -142,6 +165,7 @@ class BeliefObserver(Believing):
         speed_px = sight.focal_px * belief.speed / max(sight.depth(belief.centre), 0.1)
         sigma = SIGMA_SCALE * np.hypot(tracker.config.sigma_px, tracker.config.sigma_s * speed_px)
         belief.see(sight, float(sigma))
+        self.refused += belief.refused > 0
         if belief.refused >= GIVE_UP:
             self.restarts += 1
             belief.time_s = None
@@ -160,11 +184,14 @@ class BeliefObserver(Believing):
 def beside_one_robot(belief: BeliefConfig) -> BallBeliefConfig | None:
     """A policy's belief as one robot has it; None if it has none.
 
-    As many instances; what is believed before anything is seen, and how exact sights are, is that of things
-    and cameras, not of training.
+    It has as many instances. A `prior` of restitution or static friction widens what a robot's belief takes
+    things for and never narrows it: things differ by more than a training's. Dynamic friction is a share of
+    the static there, and the radius is what the eyes are told. The other values have no effect: how exact
+    sights are (`told_noise`, `noise_floor`, `jitter`) is a matter of pixels, when to begin anew
+    (`restart_surprise`) of single sights, and the delay that `look_ahead` bridges is told in training alone.
 
     Raises:
-        ValueError: No robot has such a belief.
+        ValueError: No robot has such a belief, or it would have no such range.
     """
     if belief.update == "none":
         return None
@@ -174,4 +201,10 @@ def beside_one_robot(belief: BeliefConfig) -> BallBeliefConfig | None:
             f"'{belief.update}', '{belief.physics}' and '{belief.view}': evaluate this policy in the "
             "training world"
         )
-    return BallBeliefConfig(belief.instances)
+    own = BallBeliefConfig()
+    wider: dict[str, Any] = {}
+    for name, low, high in belief.prior:
+        if name in ("static_friction", "restitution"):
+            least, most = getattr(own, name)
+            wider[name] = min(least, low), max(most, high)
+    return replace(own, instances=belief.instances, **wider)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class BallEstimate:
     """[3] [m/s]"""
     age_s: float = 0.0
     """Of the last sight that it rests on [s]."""
+    deviation: np.ndarray | None = None
+    """[6] of position [m] and velocity [m/s], as a belief has it; None: nobody knows."""
 
 
 class BallObserver(Protocol):
@@ -86,6 +88,22 @@ FINE: Trust = ("fine", "")
 def trust_of(observer: BallObserver) -> Trust:
     """How far an observer believes itself; one that does not say does."""
     return getattr(observer, "trust", FINE)
+
+
+class Troubles(NamedTuple):
+    """What a belief met so far that it did not expect."""
+
+    refused: int
+    """Sights that surprised too much."""
+    restarts: int
+    """Times that it began anew because of them, or with its clock."""
+    repaired: int
+    """Instances that a sight put where they cannot be."""
+
+
+def troubles_of(observer: BallObserver) -> Troubles | None:
+    """Those of an observer's belief; None if it has none."""
+    return getattr(observer, "troubles", None)
 
 
 class LookingObserver(BallObserver, Protocol):

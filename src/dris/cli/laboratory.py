@@ -55,7 +55,8 @@ def lab(
     rows = measures[what]()
     if isinstance(rows, str):  # a table whose rows are not told one by one
         print(rows)
-    write_json(json_file, header(f"lab-{what}") | {"rows": rows})
+    result = rows if isinstance(rows, dict) else {"rows": rows}
+    write_json(json_file, header(f"lab-{what}") | result)
     return 0
 
 
@@ -128,7 +129,7 @@ def _sight(launches: int) -> list[dict[str, Any]]:
     return measure(launches)
 
 
-def _belief(trials: int) -> list[dict[str, Any]]:
+def _belief(trials: int) -> dict[str, Any]:
     from dris.experiments.trials.belief_error import HEADER, measure
 
     print(HEADER)

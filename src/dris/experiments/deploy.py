@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from dris.catching.control import Act, LookingObserver
+from dris.catching.control import Act, LookingObserver, troubles_of
 from dris.catching.settings import CatchingConfig
 from dris.experiments.deployment import Outcome, source
 from dris.experiments.gate import Gate
@@ -293,6 +293,7 @@ def _one(
         caught = caught and session.state not in ("stopped", "fault")
     reflexes = tuple(str(reflex) for reflex in rig.server.cabinet.reflexes[stopped:])
     ended, reason, share = session.state, session.reason, rig.twin.speed_share
+    troubles = None if eyes is None else troubles_of(eyes)
     if session.state not in ("stopped", "fault"):
         session.go_home()
         until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
@@ -300,7 +301,8 @@ def _one(
         while session.state == "returning" and rig.twin.time_s < until:
             rig.gate.tick(work, rig.moves)
     cut, beyond = dict(session.clauses), dict(session.beyond)
-    return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks)
+    belief = {} if troubles is None else troubles._asdict()
+    return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks, belief=belief)
 
 
 def _ended(rig: TwinRig, session: Session) -> bool:

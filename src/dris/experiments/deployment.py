@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ class Outcome:
     ticks: int
     source: str = ""
     """Commit that ran, with a + if something was changed since."""
+    belief: dict[str, int] = field(default_factory=dict)
+    """What a belief refused and put right, and how often it began anew; empty without one."""
 
 
 def source() -> str:
@@ -108,8 +110,10 @@ def write_outcomes(
 def summary(policy: str, outcomes: list[Outcome]) -> dict[str, Any]:
     """What became of all, as results have it."""
     clauses: Counter[str] = Counter()
+    belief: Counter[str] = Counter()
     for outcome in outcomes:
         clauses.update(outcome.clauses)
+        belief.update(outcome.belief)
     return {
         "policy": policy,
         "trials": len(outcomes),
@@ -117,4 +121,5 @@ def summary(policy: str, outcomes: list[Outcome]) -> dict[str, Any]:
         "reflexes": sum(len(outcome.reflexes) for outcome in outcomes),
         "faults": sum(outcome.state == "fault" for outcome in outcomes),
         "clauses": dict(clauses),
+        "belief": dict(belief),
     }

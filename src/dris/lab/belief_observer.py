@@ -33,12 +33,14 @@ class TruthBelief(Believing):
 
     def _told(self, time_s: float, seen: BallEstimate) -> None:
         belief, state = self.belief, np.concatenate((seen.position, seen.velocity))
+        self._follow_clock(time_s)
         if belief.time_s is not None and not belief.is_stale(time_s):
             if time_s <= belief.time_s:  # asked twice
                 return
             belief.see_state(time_s, state, self._deviation)
             if not belief.refused:
                 return
+            self.refused += 1
             self.restarts += 1
         belief.begin(time_s, state, np.diag(self._deviation**2), self.radius_m)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dris.catching.approach import Approach, Outcome
-from dris.catching.control import Act, BallEstimate, Controller, Decision, LookingObserver
+from dris.catching.control import Act, BallEstimate, Controller, Decision, LookingObserver, troubles_of
 from dris.catching.loop import WATCH_TICKS, CatchLoop
 from dris.catching.settings import CatchingConfig
 from dris.catching.success import caught
@@ -88,6 +88,8 @@ class Trial:
     """Share of ticks in which the drive's governor held the law back so that it did not ask."""
     approach: Approached | None
     """What became of the approach; None if there was none to make."""
+    belief: dict[str, int]
+    """What a belief refused and put right, and how often it began anew; empty without one."""
     decisions: list[Decision] = field(repr=False)
     states: list[State] = field(repr=False)
     """At every control step, before it is taken, and at the end."""
@@ -263,6 +265,7 @@ class _Record:
             limited_share=twin.limited_ticks / max(twin.ticks, 1),
             governed_share=twin.governed_ticks / max(twin.ticks, 1),
             approach=self.approached,
+            belief={} if (found := troubles_of(self.observer)) is None else found._asdict(),
             decisions=loop.decisions,
             states=[*self._states, state],
         )

@@ -40,8 +40,9 @@ class Tick(msgspec.Struct, frozen=True, omit_defaults=True):
     clauses: list[str] = []
     """Of the filter that changed something."""
     estimates: list[list[float] | None] = []
-    """What the eyes told whenever the loop asked for the ball: position, velocity (base frame), age; at a
-    control step the last one is what the policy acts on."""
+    """What the eyes told whenever the loop asked for the ball: position, velocity (base frame), age, and the
+    deviations of position and velocity where a belief knows them; at a control step the last one is what the
+    policy acts on."""
     arrival: list[float] | None = None
     """What they told of where the ball will come down, as `dris.robot.told` writes it."""
     trust: Trust = FINE
@@ -55,6 +56,8 @@ class Tick(msgspec.Struct, frozen=True, omit_defaults=True):
     asked: Asked = ""
     ball: list[float] | None = None
     """Where the ball truly is (base frame), where somebody knows that: in the twin."""
+    troubles: list[int] = []
+    """Of a belief so far, where it was asked: sights refused, times it began anew, instances put right."""
 
 
 def new_folder() -> Path:

@@ -64,7 +64,10 @@ def picture(session: Session) -> list[str]:
         lines.append("ball    none seen yet")
     else:
         speed, age_ms = float(np.linalg.norm(seen.velocity)), 1e3 * session.sight_age_s
-        lines.append(f"ball    {_place(seen.position)} at {speed:.2f} m/s; last seen {age_ms:.0f} ms ago")
+        sure = "" if seen.deviation is None else _give_or_take(seen.deviation)
+        lines.append(
+            f"ball    {_place(seen.position)} at {speed:.2f} m/s{sure}; last seen {age_ms:.0f} ms ago"
+        )
     if measured is None:
         lines.append("plate   the arm has told nothing yet")
     else:
@@ -80,6 +83,12 @@ def picture(session: Session) -> list[str]:
 
 def _place(position: np.ndarray) -> str:
     return " ".join(f"{value:+.3f}" for value in position) + " m"
+
+
+def _give_or_take(deviation: np.ndarray) -> str:
+    """How far off a place and a velocity [6] may be, in space."""
+    place, velocity = np.linalg.norm(deviation[:3]), np.linalg.norm(deviation[3:])
+    return f", give or take {1e3 * place:.0f} mm and {velocity:.2f} m/s"
 
 
 def _arm(session: Session, measured: ArmState) -> tuple[np.ndarray, float, float]:

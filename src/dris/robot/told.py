@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dris.catching.control import FINE, BallEstimate, BallObserver, Trust, trust_of
+from dris.catching.control import FINE, BallEstimate, BallObserver, Trust, troubles_of, trust_of
 from dris.perception.arrival import Arrival
 from dris.perception.plate import Plate
 from dris.robot.log import Tick
@@ -85,17 +85,19 @@ class Told:
             now_s, state, measured.q.tolist(), measured.dq.tolist(), wished.tolist(),
             None if safe is None else safe.reference.tolist(), [] if safe is None else list(safe.clauses),
             self._told_estimates(), self._told_arrival(), self.trust, float(age_s),
-            None if decision is None else decision.action.tolist(),
+            None if decision is None else decision.action.tolist(), troubles=self._told_troubles(),
         )  # fmt: skip
 
     def _told_estimates(self) -> list[list[float] | None]:
-        """Of this tick, in order: position, velocity, age; nothing if no ball was told of."""
+        """Of this tick, in order; nothing if no ball was told of."""
         if all(found is None for found in self._estimates):
             return []
-        return [
-            None if one is None else [*one.position.tolist(), *one.velocity.tolist(), float(one.age_s)]
-            for one in self._estimates
-        ]
+        return [None if one is None else _numbers(one) for one in self._estimates]
+
+    def _told_troubles(self) -> list[int]:
+        """Of a belief that was asked in this tick."""
+        found = troubles_of(self._observer) if self._estimates else None
+        return [] if found is None else list(found)
 
     def _told_arrival(self) -> list[float] | None:
         """Of this tick: time, place, velocity, how sure time and place are, misfit."""
@@ -106,6 +108,12 @@ class Told:
         return [
             float(one.time_s), *one.ball_in_base.tolist(), *one.velocity_in_base.tolist(), *map(float, sure)
         ]  # fmt: skip
+
+
+def _numbers(one: BallEstimate) -> list[float]:
+    """Position, velocity, age, and deviations if they are known."""
+    found = [*one.position.tolist(), *one.velocity.tolist(), float(one.age_s)]
+    return found if one.deviation is None else [*found, *one.deviation.tolist()]
 
 
 class Recorded:
@@ -130,8 +138,10 @@ class Recorded:
 
     def estimate(self, time_s: float) -> BallEstimate | None:
         """The next answer."""
-        found = self._estimates.pop(0) if self._estimates else None
-        return None if found is None else BallEstimate(np.array(found[:3]), np.array(found[3:6]), found[6])
+        if not self._estimates or (found := self._estimates.pop(0)) is None:
+            return None
+        deviation = np.array(found[7:]) if len(found) > 7 else None
+        return BallEstimate(np.array(found[:3]), np.array(found[3:6]), found[6], deviation)
 
     def arrival(self, time_s: float, height_m: float) -> Arrival | None:
         """The answer."""
