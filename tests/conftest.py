@@ -74,6 +74,7 @@ SLOW = frozenset(
         "robot/test_first_run.py::test_a_share_of_the_speed_is_kept_by_the_arm",
         "robot/test_first_run.py::test_an_arm_that_overshoots_its_workspace_is_stopped_by_name",
         "robot/test_identify.py::test_the_twins_gains_and_friction_are_found_whatever_they_are",
+        "robot/test_live_balls.py",
         "robot/test_live_session.py",
         "robot/test_log_frames.py::test_a_film_and_a_replay_are_written",
         "robot/test_plate_print.py::test_mujoco_reads_the_file_and_finds_the_same",

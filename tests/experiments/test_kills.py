@@ -1,5 +1,6 @@
 """Processes that are killed or told to end while the arm moves: the robot, behind its protocol, rests in time."""
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -80,9 +81,9 @@ class Struck:
     def __init__(self, served, script, speed):
         self._served, self._speed = served, speed
         command = [sys.executable, "-c", script, served.server.config.address]
-        self.policy = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )  # a terminal's Ctrl-C goes to all processes of its own
+        # A terminal's Ctrl-C goes to all processes of a group; Ctrl-Z suspends only one that has a shell, as
+        # this has in us: not one in a session of its own.
+        self.policy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
 
     def __enter__(self):
         self.driver = int(self.policy.stdout.readline())
@@ -90,7 +91,8 @@ class Struck:
         return self
 
     def __exit__(self, *_):
-        self.policy.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.policy.pid, signal.SIGKILL)  # a driver, too, that was suspended
         self.policy.wait(10)
         self.policy.stdout.close()
 
@@ -131,6 +133,8 @@ def test_sigkill_leaves_an_arm_at_rest_within_a_second(victim, address):
         ("both", signal.SIGINT, "127.0.7.13", "stopped: ended by SIGINT"),  # Ctrl-C
         ("policy", signal.SIGINT, "127.0.7.14", "stopped: ended by SIGINT"),
         ("policy", signal.SIGTERM, "127.0.7.15", "stopped: ended by SIGTERM"),
+        ("both", signal.SIGTSTP, "127.0.7.18", "a robot cannot be put in the background"),  # Ctrl-Z
+        ("both", signal.SIGQUIT, "127.0.7.19", "stopped: ended by SIGQUIT"),  # Ctrl-\
         ("driver", signal.SIGTERM, "127.0.7.16", "fault: the driver's process is gone"),
     ],
 )
@@ -138,16 +142,19 @@ def test_signals_to_end_leave_an_arm_softly_at_rest_within_a_second(victim, numb
     with Served(address, patience_s=0.9) as served, Struck(served, IN_SESSION, 0.8) as client:
         client.strike(victim, number)
         rested_ms = client.rested_ms()
-        said = client.policy.stdout.read()
+        said = client.policy.communicate(timeout=20)[0]  # one that was suspended says nothing
         reflexes = list(served.server.cabinet.reflexes)
     skip_if_starved(served)
     assert rested_ms < IN_TIME_MS and words in said and not reflexes, (rested_ms, said, reflexes)
 
 
-def test_ctrl_c_to_the_driver_alone_is_not_for_it():
+@pytest.mark.parametrize(
+    ("number", "address"), [(signal.SIGINT, "127.0.7.17"), (signal.SIGTSTP, "127.0.7.20")]
+)
+def test_what_a_terminal_sends_to_the_driver_alone_is_not_for_it(number, address):
     """The session goes on, and ends it."""
-    with Served("127.0.7.17", patience_s=0.9) as served, Struck(served, IN_SESSION, 0.8) as client:
-        client.strike("driver", signal.SIGINT)
+    with Served(address, patience_s=0.9) as served, Struck(served, IN_SESSION, 0.8) as client:
+        client.strike("driver", number)
         served.wait_for(lambda: served.server.clock_ms > client.struck_ms + IN_TIME_MS, 30)
         moves = served.server.cabinet.motion is not None
         client.strike("policy", signal.SIGTERM)

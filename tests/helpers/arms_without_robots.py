@@ -91,6 +91,18 @@ class NotedArm(SoftArm):
         super().stop()
 
 
+class SlowArm(SoftArm):
+    """Takes its time to tell its limits [s]."""
+
+    def __init__(self, takes_s):
+        super().__init__()
+        self._takes_s = takes_s
+
+    def limits(self):
+        time.sleep(self._takes_s)
+        return LIMITS
+
+
 class Clearing(SoftArm):
     """Its error clears after so many tries."""
 

@@ -67,13 +67,29 @@ def test_it_goes_home_waits_and_stops_when_it_is_enough():
     assert session.state == "stopped" and not arm.moving and np.abs(arm.q - HOME).max() < 0.03
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_stop_the_arm(number):
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [
+        (signal.SIGINT, ""),
+        (signal.SIGTERM, ""),
+        (signal.SIGHUP, ""),
+        (signal.SIGQUIT, ""),
+        (signal.SIGTSTP, ": a robot cannot be put in the background, so it was stopped"),
+    ],
+)
+def test_signals_stop_the_arm(number, why):
     session, seen, arm = make(Room())
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), number)).start()
-    before = signal.getsignal(number)
-    run_live(session, seen, lambda line: None)
-    assert session.state == "stopped" and session.reason == f"ended by {number.name}" and not arm.moving
+    before, stop, until = signal.getsignal(number), arm.stop, time.monotonic() + 20
+
+    def strike():
+        if signal.getsignal(number) is not before:  # or these tests would be suspended, or end
+            os.kill(os.getpid(), number)
+
+    arm.stop = lambda: (stop(), strike())  # once more while the arm is being stopped: it changes nothing
+    threading.Timer(0.5, strike).start()
+    run_live(session, seen, lambda line: None, lambda: time.monotonic() > until)
+    assert session.state == "stopped" and session.reason == f"ended by {number.name}{why}" and not arm.moving
+    assert arm.asked.count("stop") == 1
     assert signal.getsignal(number) is before
 
 

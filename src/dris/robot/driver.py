@@ -13,7 +13,8 @@ import pickle
 import select
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,14 +22,22 @@ import numpy as np
 
 from dris.catching.joint_limits import JointLimits
 from dris.robot.arm import Arm, ArmError, ArmState, Carried
+from dris.robot.ending import BACKGROUND, heed
 
 ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
 """Longest that an arm may take to answer: to connect, begin, stop and recover, or within a tick [s]."""
 CLOSE_S = 15.0
 """Longest that an arm may take to close: to stop, and to take back what it set [s]."""
+HEED_S = 0.1
+"""Whoever waits for an answer heeds a signal that ends the session so often [s]."""
 MOST_RECOVERIES = 3
 """So many errors are cleared over one connection: a robot that stops itself again and again has a cause."""
 GONE = "the driver's process is gone: an arm that moved misses its commands and stops by itself; look at it"
+CUT = "an answer of the driver was cut off, so it was let go: it stops the arm softly by itself; connect anew"
+OWN_STOP = "use the robot's own stop"
+IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, *BACKGROUND)
+"""By the driver: whatever a terminal sends is for the session, which asks the driver to stop; or it dies, and
+the driver sees that. A driver that was suspended would miss the robot's milliseconds."""
 
 
 class _End:
@@ -99,7 +108,7 @@ class DriverProcess:
         self.process.start()
         theirs.close()
         self._pipe = _End(ours)
-        self._number = 0
+        self._number, self._cut = 0, False
         self.recoveries, self.most_recoveries = 0, most_recoveries
         try:
             self._connect(connect_s, getattr(config, "address", config))
@@ -108,7 +117,7 @@ class DriverProcess:
             raise
 
     def _connect(self, within_s: float, address: Any) -> None:
-        if not self._pipe.comes(within_s):
+        if not self._comes(within_s):
             raise ArmError(
                 f"{address} has not answered as a robot for {within_s:g} s: either something else accepts "
                 "connections there, so check the address, or its control cabinet hangs: activate FCI in "
@@ -164,12 +173,17 @@ class DriverProcess:
         return recovered
 
     def close(self) -> None:
-        """Stop, disconnect, and end the process."""
-        if self.process.is_alive():
-            with contextlib.suppress(ArmError):
-                self._ask("close")
-            self.process.join(ANSWER_S)
-        self._kill()
+        """Stop, disconnect, and end the process, whatever is raised meanwhile."""
+        try:
+            if self.process.is_alive():
+                with contextlib.suppress(ArmError):
+                    self._ask("close")
+        finally:
+            self._pipe.close()  # a driver that could not be asked sees it, and stops the arm all the same
+            try:
+                self.process.join(ANSWER_S)
+            finally:
+                self._kill()
 
     def _kill(self) -> None:
         """End the process at once: while libfranka waits in it, it heeds no other signal than SIGKILL."""
@@ -178,36 +192,58 @@ class DriverProcess:
         self._pipe.close()
 
     def _ask(self, method: str, *arguments: Any) -> Any:
+        if self._cut:
+            self.process.join(ANSWER_S)
+            still = f"; it has not ended for {ANSWER_S:.0f} s: {OWN_STOP}" if self.process.is_alive() else ""
+            raise ArmError(CUT + still)
         self._number += 1
-        try:
+        with self._whole():
             self._pipe.send((self._number, method, arguments))
-        except (BrokenPipeError, OSError) as error:
-            raise ArmError(GONE) from error
-        return self._receive(TICK_ANSWER_S if method in ("exchange", "state") else ANSWER_S)
+        within_s = TICK_ANSWER_S if method in ("exchange", "state") else ANSWER_S
+        return self._receive(within_s, may_end=method not in ("stop", "close"))
 
-    def _receive(self, within_s: float) -> Any:
+    def _receive(self, within_s: float, may_end: bool = True) -> Any:
         """The answer to the last question; what was asked before and interrupted is dropped."""
         number = -1
         while number != self._number:
-            try:
-                if not self._pipe.comes(within_s):
-                    raise ArmError(
-                        f"the driver has not answered for {within_s:.0f} s: use the robot's own stop"
-                    )
+            if not (self._comes(within_s) if may_end else self._pipe.comes(within_s)):
+                raise ArmError(f"the driver has not answered for {within_s:.0f} s: {OWN_STOP}")
+            with self._whole():
                 number, kind, value = self._pipe.receive()
-            except (EOFError, OSError) as error:
-                raise ArmError(GONE) from error
         if kind == "error":
             raise ArmError(value)
         return value
+
+    def _comes(self, within_s: float) -> bool:
+        """Wait for an answer; what is interrupted here can be asked again.
+
+        A signal need not wake this thread, so the wait looks for one by itself.
+        """
+        end_s = time.monotonic() + within_s
+        while (left_s := end_s - time.monotonic()) > 0:
+            if self._pipe.comes(min(left_s, HEED_S)):
+                return True
+            heed()
+        return False
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Of a message: where one is cut off, nobody knows any more where the next begins."""
+        try:
+            yield
+        except (EOFError, OSError) as error:
+            raise ArmError(GONE) from error
+        except BaseException:
+            self._cut = True
+            self._pipe.close()
+            raise
 
 
 def _serve(
     connection: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float, close_s: float
 ) -> None:
     """The driver's process: obey, and stop the arm when nobody asks any more."""
-    # Ctrl-C and a closed terminal are for the session, which asks us to stop; or it dies, and we see that.
-    for ignored in (signal.SIGINT, signal.SIGHUP):
+    for ignored in IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(SystemExit(143)))
     pipe = _End(connection)

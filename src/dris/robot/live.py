@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import numpy as np
 
 from dris.perception.plate import Plate
 from dris.robot.arm import ArmError
+from dris.robot.ending import Ended, ended_by_signals, heed, interruptibly
 from dris.robot.paths import Path
 from dris.robot.rig_observer import RigObserver
 from dris.robot.session import Session
@@ -21,7 +21,6 @@ TICK_S = 0.001
 KEEP_S = 10.0
 """A ball is kept on the plate for so long before the arm returns [s]."""
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDED = "ended by "
 """How the reason of a session begins that somebody ended."""
 
@@ -42,25 +41,6 @@ class NoEyes:
 
     def arrival(self, time_s: float, height_m: float) -> None:
         """None comes."""
-
-
-class Ended(Exception):
-    """Somebody asked for the end: Ctrl-C, or a signal to terminate."""
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into `Ended`, so that the arm is stopped on the way out."""
-
-    def end(number: int, frame: object) -> None:
-        raise Ended(signal.Signals(number).name)
-
-    before = {number: signal.signal(number, end) for number in ENDING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def run_live(
@@ -86,7 +66,8 @@ def run_live(
     def after() -> None:
         nonlocal acted
         acted += _next(session, ticks)
-        show(ticks)
+        with interruptibly():
+            show(ticks)
 
     with _stopping(session, eyes.close):
         session.connect()
@@ -124,16 +105,17 @@ def run_path(
 
 @contextmanager
 def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Stop the arm whatever happens inside."""
-    try:
-        with ended_by_signals():
+    """Stop the arm whatever happens inside; a second signal does not disturb the stop."""
+    reason = "the session is over"
+    with ended_by_signals():
+        try:
             yield
-    except Ended as signalled:
-        session.stop(f"{ENDED}{signalled}")
-    finally:
-        if session.state not in ("stopped", "fault"):
-            session.stop("the session is over")
-        close()
+        except Ended as signalled:
+            reason = f"{ENDED}{signalled}"
+        finally:
+            if session.state not in ("stopped", "fault"):
+                session.stop(reason)
+            close()
 
 
 def _tick(
@@ -148,6 +130,7 @@ def _tick(
     """Tick in real time until it is enough or the arm has stopped; how long ticks take is noted."""
     shown = 0
     while session.state not in ("stopped", "fault") and not enough():
+        heed()
         began = time.perf_counter()
         try:
             before()
@@ -156,7 +139,8 @@ def _tick(
         session.tick()
         after()
         for when_s, state, reason in session.changes[shown:]:
-            tell(f"{when_s:9.3f} s  {state}{f': {reason}' if reason else ''}")
+            with interruptibly():
+                tell(f"{when_s:9.3f} s  {state}{f': {reason}' if reason else ''}")
         shown = len(session.changes)
         left = TICK_S - (time.perf_counter() - began)
         ticks.add(TICK_S - left)
