@@ -1,6 +1,8 @@
 """A belief before a policy: what it is told, what it keeps, and what it brings."""
 
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +17,9 @@ from dris.core.env import DivergedError
 from dris.core.rollout import replay, rollout, run_episodes, single_instances
 from dris.evaluation.registry import find_policy
 from dris.evaluation.scores import evaluate
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from own_task import CraneTask  # noqa: E402
 
 
 def caught(steps=20, instances=6):
@@ -126,6 +131,51 @@ def test_instances_that_leave_physics_are_replaced_and_counted():
         env.step(actions)
 
 
+def test_what_no_state_shows_is_put_right_too():
+    """One ball whose spin was no number made all balls of its set so, by the mean of the ensemble."""
+    env = believing(Condition(noise=2.0), 4, 3)
+    env.reset()
+    env.task.world.spin[0, 3] = float("nan")
+    before, actions = env.repaired, torch.zeros(4, 5)
+    env.step(actions)
+    assert bool(torch.isfinite(env.task.world.spin).all()) and env.repaired > before
+
+
+class Echoing(CraneTask):
+    """Shows its state forty times, each time with an error of its own."""
+
+    observation_scale = CraneTask.noise_scale * 40
+
+    def observed(self):
+        return self.state.repeat(1, 1, 40)
+
+    def draw_start(self, instances, rng):
+        return torch.tensor([2.0, 0.3, 0.3, 0.3]) * rng.uniform(instances, 4, low=-1.0, high=1.0)
+
+
+def test_much_that_is_observed_does_not_surprise_by_its_size():
+    """The surprise of 160 numbers is about 160: more than the 100 at which a belief of few begins anew."""
+    make_env = partial(belief_env, belief=BeliefConfig(instances=30))
+    env = single_instances(Echoing(), Condition(noise=4.0), 40, 3, make_env)
+    env.reset()
+    for _ in range(10):
+        env.step(torch.zeros(40, 1))
+    notes = env.notes()
+    assert notes["belief_restarts"] == 0 and 0.8 < notes["belief_surprise"] < 1.3
+
+
+def test_how_surprising_observations_were_tells_a_wrong_belief():
+    found = {}
+    for told in (None, 0.5):
+        belief = BeliefConfig(instances=30, told_noise=told)
+        score = evaluate("e2e", "noise-2", 100, 777, belief)
+        found[told] = score.notes
+    assert found[None]["belief_surprise"] == pytest.approx(1.0, abs=0.1)  # chi-squared over its size
+    assert (
+        found[0.5]["belief_surprise"] > 3 and found[0.5]["belief_restarts"] > found[None]["belief_restarts"]
+    )
+
+
 def test_a_prior_over_what_is_no_parameter_is_refused():
     with pytest.raises(
         ValueError, match=r"prior is over parameters of the task \(.*restitution.*\), not bounce"
@@ -197,9 +247,12 @@ def test_the_reward_to_learn_from_is_the_belief_s_the_worst_of_it_or_the_truth_s
     rewards = torch.tensor([[100.0, *range(10, 0, -1)]])  # the truth's, then 10 to 1
     for values, expected in (({}, 5.5), ({"worst_share": 0.2}, 1.5), ({"reward": "truth"}, 100.0)):
         env = believing(Condition(noise=4.0), 1, 4, **values)
-        assert env._reward(rewards).tolist() == [expected]
+        assert env._counted(rewards)(rewards).tolist() == [expected]
+        # Another term counts for the same instances: those with 2 and 1 are the last.
+        assert env._counted(rewards)(10 * rewards).tolist() == [10 * expected]
         env.reset()
         step = env.step(torch.zeros(1, 5))
+        torch.testing.assert_close(torch.stack(list(step.terms.values())).sum(dim=0), step.reward)
         assert step.rewards.shape == step.success.shape == (1, 1)  # what is told is of the true one
         assert (step.reward[0] == step.rewards[0, 0]) == ("reward" in values)
 
@@ -290,8 +343,9 @@ def test_noise_is_drawn_for_every_episode_and_told():
 
 
 def test_what_makes_no_belief_is_refused():
-    with pytest.raises(ValueError, match="at least 2 instances to have a spread, got 1"):
-        BeliefConfig(instances=1)
+    for count in (1, 2.5):
+        with pytest.raises(ValueError, match=f"at least 2 instances to have a spread, got {count}: take 50"):
+            BeliefConfig(instances=count)
     with pytest.raises(ValueError, match=r"jitter must lie in \(0, 100\) noise scales, got 0"):
         BeliefConfig(jitter=0.0)
     with pytest.raises(ValueError, match="one of none, ensemble, particles, kalman, got 'unscented'"):

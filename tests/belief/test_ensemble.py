@@ -82,7 +82,7 @@ def test_an_observation_with_a_covariance_is_the_kalman_filter_s():
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        (np.eye(3), r"a covariance of 2 numbers has shape \(2, 2\), got \(3, 3\)"),
+        (np.eye(3), r"a covariance of 3 numbers .* goes with 3 of an observation, got \(2,\)"),
         (np.array([[1.0, 0.5], [0.0, 1.0]]), "a covariance is symmetric"),
         (np.array([[1.0, 2.0], [2.0, 1.0]]), "no negative eigenvalue, got -1"),
         (np.zeros((2, 2)), "exact along no axis"),
@@ -129,12 +129,26 @@ def test_a_sure_belief_is_hardly_moved_and_a_vague_observation_hardly_moves():
         ({"observed": torch.zeros(1, 3)}, r"has shape \(1, 2\), got \(1, 3\)"),
         ({"observed": torch.tensor([[0.0, float("nan")]])}, "not finite: leave it out"),
         ({"deviation": torch.tensor([0.1, 0.0])}, "positive and finite, got 0"),
+        ({"deviation": 0.1}, "arrays, NumPy's or torch's"),
+        ({"values": [[0.0]]}, "arrays, NumPy's or torch's"),
+        ({"values": torch.zeros(1, 4, 3)}, r"\(1, 4, 3\) and what they predict \(1, 5, 2\) must agree"),
+        ({"values": torch.full((1, 5, 3), torch.nan)}, "an instance is not finite: put a copy"),
+        ({"predicted": torch.full((1, 5, 3), torch.nan)}, "what an instance predicts is not finite"),
     ],
 )
 def test_what_is_no_observation_is_refused(change, message):
-    count = change.get("count", 5)
-    x = torch.zeros(1, count, 3)
+    x = torch.zeros(1, change.get("count", 5), 3)
+    asked = {"values": x, "predicted": x[..., :2], "observed": torch.zeros(1, 2), "deviation": torch.ones(2)}
+    asked |= {name: value for name, value in change.items() if name != "count"}
     with pytest.raises(ValueError, match=message):
-        ensemble_update(
-            x, x[..., :2], change.get("observed", torch.zeros(1, 2)), change.get("deviation", torch.ones(2))
-        )
+        ensemble_update(**asked)
+
+
+def test_a_covariance_goes_with_as_many_numbers():
+    for predicted, seen in (
+        (np.zeros((5, 2)), np.zeros(3)),
+        (np.zeros((5, 3)), np.zeros(2)),
+        (np.zeros((5, 2)), 0.0),
+    ):
+        with pytest.raises(ValueError, match=r"2 numbers has shape \(2, 2\) and goes with 2 of"):
+            whiten(predicted, seen, np.eye(2))

@@ -1,5 +1,6 @@
 """The conformance test passes good tasks and names what bad ones break."""
 
+import math
 import random
 import re
 import sys
@@ -230,6 +231,59 @@ def test_a_belief_needs_instances_that_can_be_written_back():
 
     by_name = {v.promise: v for v in check_task(Careless)}
     assert "from instance 1 on, instance 0 changes" in by_name["a belief can write instances"].problem
+
+
+class Timed(CraneTask):
+    """A crane whose wind changes with a clock that the loads of a set share."""
+
+    def allocate(self, sets, instances):
+        super().allocate(sets, instances)
+        self.clock = torch.zeros(sets, 1)
+
+    def begin(self, sets, parameters, rng):
+        super().begin(sets, parameters, rng)
+        self.clock[sets] = 0.0
+
+    def advance(self, command, duration_s):
+        super().advance(command, duration_s)
+        self.state[..., 3] += duration_s * torch.sin(3.0 * self.clock)
+        self.clock = self.clock + duration_s
+
+
+class Elsewhere(CraneTask):
+    """Such a clock where nobody looks for it."""
+
+    def begin(self, sets, parameters, rng):
+        super().begin(sets, parameters, rng)
+        self.simulator = {"clock": 0.0}
+
+    def advance(self, command, duration_s):
+        super().advance(command, duration_s)
+        self.state[..., 3] += duration_s * math.sin(3.0 * self.simulator["clock"])
+        self.simulator["clock"] += duration_s
+
+
+def test_looking_ahead_must_leave_nothing_behind():
+    """A clock went on for good each time a belief looked ahead, and the real system with it."""
+    promise = "looking ahead changes nothing"
+    assert {v.promise: v.problem for v in check_task(Timed)}[promise] == ""
+    problem = {v.promise: v.problem for v in check_task(Elsewhere)}[promise]
+    assert "goes on otherwise" in problem and "save all that advance changes" in problem
+
+
+def test_only_the_real_instance_ends_an_episode():
+    class Railed(CraneTask):
+        def terminated(self):
+            off = self.state[..., 0].abs() > 4.0
+            return off[:, 0] if self.first_is_real else off.any(dim=1)
+
+    class Imagining(CraneTask):
+        def terminated(self):
+            return (self.state[..., 0].abs() > 4.0).any(dim=1)
+
+    promise = "the real instance alone ends an episode"
+    assert {v.promise: v.problem for v in check_task(Railed)}[promise] == ""
+    assert "only believed" in {v.promise: v.problem for v in check_task(Imagining)}[promise]
 
 
 def test_hooks_are_asked_for():

@@ -8,6 +8,8 @@ from typing import Literal
 from dris.core.validation import check_choices, check_positive
 
 BeliefUpdate = Literal["none", "ensemble", "particles", "kalman"]
+BeliefName = Literal["own", "none", "ensemble", "particles", "kalman"]
+"""As commands take it; own: what a policy was trained with, none if it was trained without."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class BeliefConfig:
     restart_surprise: float = 100.0
     """Squared distance of an observation from what was predicted, in its expected deviations, at which the
     belief begins anew from what is seen. It is about the size of the state where the belief is right
-    [design]."""
+    [design]. Where more is observed than the state, as many times more as there are more numbers."""
     reward: Literal["belief", "truth"] = "belief"
     """In training, whose reward a policy learns from: the instances' mean, or the true one's."""
     worst_share: float = 1.0
@@ -53,8 +55,10 @@ class BeliefConfig:
         check_positive(self, "restart_surprise")
         if self.update == "kalman" and self.view == "set":
             raise ValueError("a kalman belief has no instances to show: view must be mean or spread")
-        if self.instances < 2:
-            raise ValueError(f"a belief needs at least 2 instances to have a spread, got {self.instances}")
+        if not isinstance(self.instances, int) or self.instances < 2:
+            raise ValueError(
+                f"a belief needs at least 2 instances to have a spread, got {self.instances}: take 50"
+            )
         for name in ("noise_floor", "jitter"):
             if not 0 < getattr(self, name) < 100:
                 raise ValueError(f"{name} must lie in (0, 100) noise scales, got {getattr(self, name)}")
@@ -64,8 +68,8 @@ class BeliefConfig:
             raise ValueError(f"worst_share must lie in (0, 1], got {self.worst_share}")
 
     def named(self, name: str) -> BeliefConfig:
-        """The belief of a name in `BELIEFS`; this one, with all its values, if it is of that kind."""
-        return self if name == self.update else BELIEFS[name]
+        """The belief of a name in `BELIEFS`; this one, as it is, if that is "own" or its kind."""
+        return self if name in ("own", self.update) else BELIEFS[name]
 
     @property
     def beside(self) -> int:

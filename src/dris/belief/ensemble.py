@@ -41,6 +41,8 @@ def check_observation(observed: Any, deviation: Any, *shape: int) -> None:
     Raises:
         ValueError: A shape is another, or a number makes no observation.
     """
+    if not (hasattr(observed, "shape") and hasattr(deviation, "shape")):
+        raise ValueError("an observation and its deviations are arrays, NumPy's or torch's")
     xp = namespace_of(observed)
     if tuple(observed.shape) != shape:
         raise ValueError(
@@ -63,9 +65,16 @@ def whiten(predicted: Any, observed: Any, covariance: Any) -> tuple[Any, Any]:
     Each is then in its own deviation: `ensemble_update(values, *whiten(...), np.ones(S))`.
 
     Raises:
-        ValueError: It is no covariance, or an observation cannot be exact along an axis.
+        ValueError: It is no covariance, an observation cannot be exact along an axis, or sizes differ.
     """
-    variances, axes = principal(covariance, observed.shape[-1])
+    size = np.shape(covariance)[0] if np.ndim(covariance) else 1
+    for what, values in (("an observation", observed), ("what is predicted", predicted)):
+        if np.ndim(values) == 0 or np.shape(values)[-1] != size:
+            raise ValueError(
+                f"a covariance of {size} numbers has shape {(size, size)} and goes with {size} of {what}, "
+                f"got {np.shape(values)}"
+            )
+    variances, axes = principal(covariance, size)
     if not variances.min() > 0:
         raise ValueError("an observation is exact along no axis: its covariance must have full rank")
     to_axes = axes / np.sqrt(variances)
@@ -85,8 +94,18 @@ def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) 
     Raises:
         ValueError: There are fewer than two instances, or a shape or number makes no observation.
     """
+    if not (hasattr(values, "shape") and hasattr(predicted, "shape")):
+        raise ValueError("instances and what they predict are arrays, NumPy's or torch's")
     xp = namespace_of(values)
     *sets, count, size = predicted.shape
+    if tuple(values.shape[:-1]) != (*sets, count):
+        raise ValueError(
+            f"instances {tuple(values.shape)} and what they predict {tuple(predicted.shape)} must agree but "
+            "for the last size: every instance predicts"
+        )
+    for what, found in (("an instance", values), ("what an instance predicts", predicted)):
+        if not bool(xp.all(xp.isfinite(found))):
+            raise ValueError(f"{what} is not finite: put a copy of another in its place")
     if count < 2:
         raise ValueError(f"an ensemble needs at least 2 instances to have a spread, got {count}: take 50")
     check_observation(observed, deviation, *sets, size)

@@ -8,6 +8,7 @@ paper's set.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -73,7 +74,10 @@ class BeliefEnv(Env):
         self._error = torch.zeros(config.sets, 1, len(self._noise_scale))
         sets, size = config.sets, len(task.state_names)
         self._gaussian = Gaussian(torch.zeros(sets, size), torch.eye(size).expand(sets, size, size))
+        # An observation of more numbers than the state surprises more where all is right.
+        self._restart_surprise = belief.restart_surprise * max(1.0, len(self._noise_scale) / size)
         self.surprise = torch.zeros(sets, dtype=torch.float64)
+        self._surprises = torch.zeros(2, sets, dtype=torch.float64)  # their sum over an episode, and how many
         self.log_likelihood = torch.zeros(sets, dtype=torch.float64)
         self.restarts = torch.zeros(sets, dtype=torch.long)
         self.repaired = 0
@@ -86,6 +90,7 @@ class BeliefEnv(Env):
             fresh[self._indices(sets)] = True
         seen = super().reset(sets)
         self.log_likelihood[fresh], self.restarts[fresh], self.surprise[fresh] = 0.0, 0, 0.0
+        self._surprises[:, fresh] = 0.0
         self._see(seen.states[:, 0], fresh, torch.zeros_like(fresh), elapsed=False)
         return self._view(seen)
 
@@ -97,7 +102,6 @@ class BeliefEnv(Env):
         return replace(
             step,
             observation=self._view(step.observation),
-            reward=self._reward(step.rewards),
             rewards=step.rewards[:, :1],
             success=step.success[:, :1],
         )
@@ -112,25 +116,41 @@ class BeliefEnv(Env):
     def _advance(self, command: torch.Tensor) -> None:
         """As without a belief; instances of it that leave physics become copies of others."""
         super()._advance(command)
-        states = self.task.states()[:, 1:]
-        if bool(torch.isfinite(states.sum())):  # one pass: a sum keeps any NaN or infinity
-            return
-        lost = ~torch.isfinite(states).all(dim=2)
+        self._replace_lost(self.task.states()[:, 1:])
+
+    def _replace_lost(self, values: torch.Tensor) -> bool:
+        """Make instances with values [B, N, K] that are not finite copies of others; were there any?"""
+        if bool(torch.isfinite(values.sum())):  # one pass: a sum keeps any NaN or infinity
+            return False
+        lost = ~torch.isfinite(values).all(dim=2)
         left = (~lost).sum(dim=1, keepdim=True)  # where none is, the environment says so
         ranked = lost.long().argsort(dim=1, stable=True)  # those that are left first
         turn = (lost.long().cumsum(dim=1) - 1).clamp_min(0) % left.clamp_min(1)
         index = torch.where(lost, ranked.gather(1, turn), torch.arange(lost.shape[1]))
         self.task.gather_instances(1 + index, 1)
         self.repaired += int(lost.sum())
+        return bool(lost.any())
 
-    def _reward(self, rewards: torch.Tensor) -> torch.Tensor:
-        """[B] what a policy learns from, of all instances' rewards [B, 1 + N]."""
+    def _counted(self, rewards: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Of all instances [B, 1 + N]: the true one's values, the belief's, or those of its worst part."""
         if self.belief.reward == "truth" or not self.belief.beside:
-            return rewards[:, 0]
-        believed, share = rewards[:, 1:], self.belief.worst_share
-        if share < 1:
-            believed = believed.sort(dim=1).values[:, : math.ceil(share * believed.shape[1])]
-        return believed.mean(dim=1)
+            return lambda values: values[:, 0]
+        if self.belief.worst_share == 1:
+            return lambda values: values[:, 1:].mean(dim=1)
+        worst = rewards[:, 1:].argsort(dim=1)[:, : math.ceil(self.belief.worst_share * self.belief.instances)]
+        return lambda values: values[:, 1:].gather(1, worst).mean(dim=1)
+
+    def notes(self) -> dict[str, float]:
+        """Of an episode: how often a belief began anew, how many instances were put right, and the surprise.
+
+        That is the mean of all its observations, for each observed value: about 1 where a belief is right.
+        """
+        seen = self._surprises[1].clamp_min(1) * len(self._noise_scale)
+        return {
+            "belief_restarts": float(self.restarts.double().mean()),
+            "belief_surprise": float((self._surprises[0] / seen).median()),
+            "belief_repaired": self.repaired / self.config.sets,
+        }
 
     def _deviation(self, scale: torch.Tensor) -> torch.Tensor:
         """[B, S] of what has a scale [S], at the noise that the filter expects."""
@@ -164,10 +184,7 @@ class BeliefEnv(Env):
         spread = rng.normal(self.belief.instances, len(self._scale))
         if bool(pulled.any()):
             surprise, likelihood = self._pull(seen, pulled, rng)
-            self.log_likelihood += pulled * likelihood
-            self.surprise = torch.where(pulled, surprise, self.surprise)
-            surprised = pulled & (surprise > self.belief.restart_surprise)
-            self.restarts += surprised
+            surprised = self._heed(pulled, surprise, likelihood)
             fresh, pulled = fresh | surprised, pulled & ~surprised
         if self._sensor.declared and bool(fresh.any()):
             self._begin(seen, fresh, rng)
@@ -200,10 +217,12 @@ class BeliefEnv(Env):
         """
         task, sensor = self.task, self._sensor
         deviation = self._deviation(sensor.scale)
+        values = task.read_instances()[:, 1:]
+        if self._replace_lost(values):  # by what no state shows, such as spin
+            values = task.read_instances()[:, 1:]
         predicted = sensor.along_axes(sensor.read(len(seen), 1 + self.belief.instances)[:, 1:])
         seen = sensor.along_axes(seen)
         if self.belief.update == "ensemble":
-            values = task.read_instances()[:, 1:]
             update = ensemble_update(values, predicted, seen, deviation)
             written = task.write_instances(torch.where(pulled[:, None, None], update.values, values), 1)
             self.repaired += int(written[pulled].sum())
@@ -217,6 +236,15 @@ class BeliefEnv(Env):
         )  # of the one that predicted best
         return nearest.double(), likelihood + sensor.log_volume
 
+    def _heed(self, pulled: torch.Tensor, surprise: torch.Tensor, likelihood: torch.Tensor) -> torch.Tensor:
+        """Keep what observations of some sets [B] said of their beliefs; which [B] must begin anew."""
+        self.log_likelihood += pulled * likelihood
+        self.surprise = torch.where(pulled, surprise, self.surprise)
+        self._surprises += pulled * torch.stack((surprise, torch.ones_like(surprise)))
+        surprised = pulled & (surprise > self._restart_surprise)
+        self.restarts += surprised
+        return surprised
+
     def _see_without_instances(
         self, seen: torch.Tensor, fresh: torch.Tensor, pulled: torch.Tensor, elapsed: bool
     ) -> None:
@@ -225,10 +253,8 @@ class BeliefEnv(Env):
         if elapsed:
             mean, jacobian = self.task.free_motion(now.mean.float())
             predicted = kalman_predict(now, mean, jacobian.double(), _KALMAN_PROCESS * self._scale)
-            after, self.surprise, likelihood = kalman_update(predicted, seen, deviation)
-            self.log_likelihood += pulled * likelihood
-            surprised = pulled & (self.surprise > self.belief.restart_surprise)
-            self.restarts += surprised
+            after, surprise, likelihood = kalman_update(predicted, seen, deviation)
+            surprised = self._heed(pulled, surprise, likelihood)
             now, fresh = after.where(pulled, predicted), fresh | surprised
         begun = Gaussian(seen.double(), torch.diag_embed(deviation.double().square()))
         self._gaussian = begun.where(fresh, now)

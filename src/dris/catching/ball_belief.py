@@ -58,8 +58,10 @@ class BallBeliefConfig:
 
     def __post_init__(self) -> None:
         """Refuse what makes no belief."""
-        if self.instances < 2:
-            raise ValueError(f"a belief needs at least 2 instances to have a spread, got {self.instances}")
+        if not isinstance(self.instances, int) or self.instances < 2:
+            raise ValueError(
+                f"a belief needs at least 2 instances to have a spread, got {self.instances}: take 50"
+            )
         check_positive(self, "radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "contact_s")
         check_positive(self, "restitution_walk", "gate")
         for name in ("static_friction", "restitution", "drag"):
@@ -97,7 +99,14 @@ class BallBelief:
         self._before: tuple[float, float, np.ndarray | None] = (0.0, 0.0, None)  # with the balls in _ahead
 
     def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
-        """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say."""
+        """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say.
+
+        Raises:
+            ValueError: That is no place, or not finite, or no rotation.
+        """
+        if np.shape(position) != (3,) or np.shape(rotation) != (3, 3):
+            shapes = f"{np.shape(position)} and {np.shape(rotation)}"
+            raise ValueError(f"a plate has a place (3,) and a rotation (3, 3), got {shapes}")
         self._past.add(time_s, position, rotation)
 
     def begin(self, time_s: float, mean: np.ndarray, covariance: np.ndarray, radius_m: float) -> None:
@@ -114,8 +123,11 @@ class BallBelief:
         """
         if np.shape(mean) != (6,):
             raise ValueError(f"a belief begins at position and velocity (6,), got {np.shape(mean)}")
-        if not (np.isfinite(mean).all() and math.isfinite(time_s)):
-            raise ValueError("a belief begins at finite numbers: wait for a state that is")
+        if not (np.abs(mean).max() < 1e3 and math.isfinite(time_s)):  # NaN too
+            raise ValueError(
+                f"a belief begins at a finite time, within 1 km and below 1 km/s, got {mean} at {time_s} s: "
+                "wait for such a state"
+            )
         if not 0 < radius_m < math.inf:
             raise ValueError(f"a ball's radius must be positive and finite, got {radius_m} m")
         spread, axes = principal(covariance, 6)

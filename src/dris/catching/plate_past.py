@@ -46,10 +46,14 @@ class PlatePast:
         One that is older than all that is kept comes from a clock that began again: then all is forgotten.
 
         Raises:
-            ValueError: It is not finite.
+            ValueError: It is not finite, or no rotation.
         """
         if not math.isfinite(time_s + position.sum() + rotation.sum()):
             raise ValueError(f"the plate is at {position} at {time_s} s: joints must be finite")
+        if not abs(np.vdot(rotation, rotation) - 3.0) < 1e-3:  # three unit axes
+            raise ValueError(
+                f"the plate is turned by {rotation.tolist()} at {time_s} s, which is no rotation"
+            )
         row = np.array((time_s, *position.tolist(), *quaternion_of(rotation), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
         rows = self._rows[:-1]  # without what lies ahead
         if len(rows) and time_s < rows[-1, 0] - KEPT_S:

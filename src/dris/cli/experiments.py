@@ -57,7 +57,9 @@ def bench(
     elif what == "belief":
         from dris.experiments.bench.belief import bench_belief, table
 
-        result = bench_belief(tuple(n for n in instances if n > 1), repeats)
+        if not (beliefs := tuple(n for n in instances if n > 1)):
+            raise ValueError(f"a belief has at least two instances, got --instances {instances}: take 50")
+        result = bench_belief(beliefs, repeats)
     elif what == "robot":
         from dris.experiments.bench.robot import bench_robot, table
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from dris.belief.config import BeliefUpdate
+from dris.belief.config import BeliefName
 from dris.cli import logs
 from dris.core import validation
 from dris.core.constants import EVALUATION_SEED
@@ -190,7 +190,7 @@ def evaluate(
     seed: int = EVALUATION_SEED,
     world: World = "training",
     drive: Drive = "ideal",
-    belief: BeliefUpdate | None = None,
+    belief: BeliefName = "own",
     task: str | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -207,10 +207,10 @@ def evaluate(
             sight; some 5 and 50 episodes a second, so ask for fewer.
         drive: What stands between reference and torque in the twin: ideal: as in training; no-rate-limit:
             with friction and latency; rate-limit: and FCI's 1000 Nm/s; fitted-gains: and gains fitted to it.
-        belief: What stands between what is seen and the policy, in training and twin; by default what the
-            policy was trained with. ensemble: 50 instances that run on beside the real one, pulled by every
-            observation (ensemble Kalman); the policy sees their mean. particles: the same by a particle
-            filter. kalman: a filter without a simulator. none: what is seen.
+        belief: What stands between what is seen and the policy, in training and twin. own: what the policy
+            was trained with, none if it was trained without. ensemble: 50 instances that run on beside the
+            real one, pulled by every observation (ensemble Kalman); the policy sees their mean. particles:
+            the same by a particle filter. kalman: a filter without a simulator. none: what is seen.
         task: Where the policies' task is now, if not where their files say.
         json_file: Also write the scores to this file.
     """
@@ -224,15 +224,13 @@ def evaluate(
     validation.check_seed(seed)
     validation.check_json(json_file)
     handles = find_policies(policies, task)
+    handles = [replace(handle, belief=handle.belief.named(belief)) for handle in handles]
     check_world(world, handles, conditions, drive)
-    if belief is not None:
-        handles = [replace(handle, belief=handle.belief.named(belief)) for handle in handles]
     rows = []
     for handle in handles:
         for condition in conditions:
             row = score_in(world, handle, condition, episodes, seed, drive)
-            row |= {"belief": handle.belief.update} if handle.belief.update != "none" else {}
-            rows.append({"policy": handle.name, **row})
+            rows.append({"policy": handle.name, "belief": handle.belief.update, **row})
             print(f"{handle.name:<28} {condition:<16} {in_words(row)}", flush=True)
     write_json(json_file, rows)
     return 0
@@ -244,7 +242,7 @@ def play(
     instances: int = 50,
     seed: int = 3,
     condition: str = "clean",
-    belief: BeliefUpdate | None = None,
+    belief: BeliefName = "own",
     task: str | None = None,
     html: bool = False,
     out: Path = Path("runs/play"),
@@ -260,8 +258,8 @@ def play(
         seed: Which start.
         condition: What makes it harder, as in `dris evaluate`: clean, noise-2, delay-40, ramp-1.3 and others.
             Of a ball that is not seen where it is, what the policy sees is shown, too.
-        belief: What stands between what is seen and the policy; by default what it was trained with. With
-            one, the instances are the real one and the belief's.
+        belief: What stands between what is seen and the policy; own: what it was trained with. With one,
+             the instances are the real one and the belief's.
         task: Where the policy's task is now, if not where its file says; whose baseline, too.
         html: Write a replay in place of video and picture: one file that opens in a browser from the disk,
             and can be turned and stopped.
@@ -284,7 +282,7 @@ def play(
         handle = replace(handle, task_config=handle.task.preset(preset))
         if policy not in handle.task.baselines():
             load_policy_for(policy_file(policy), handle.make_task())  # refuses what it was not trained for
-    believed = handle.belief if belief is None else handle.belief.named(belief)
+    believed = handle.belief.named(belief)
     if believed.beside:
         believed = replace(believed, instances=instances)
     handle = replace(handle, belief=believed)

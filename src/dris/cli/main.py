@@ -43,7 +43,7 @@ GOES_ON = ("train", "study", "trials")
 """Verbs that keep what they have done: the same command goes on where it stopped."""
 
 
-DRAWS = ("play", "deploy", "identify-gains", "trials", "bench", "lab")
+DRAWS = ("check", "play", "deploy", "soak", "identify-gains", "trials", "bench", "lab")
 """Verbs that draw pictures or what cameras see; the others need no way to draw."""
 
 

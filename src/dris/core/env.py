@@ -251,16 +251,25 @@ class Env:
         truncated = ~terminated & (self.steps >= self.task.horizon)
         self.missing = self._missing()
         self._finished = terminated | truncated
+        counted = self._counted(reward)
         return Step(
             observation=self._observe(states, self.missing),
-            reward=reward.mean(dim=1),
+            reward=counted(reward),
             rewards=reward,
-            terms={name: term.mean(dim=1) for name, term in terms.items()},
+            terms={name: counted(term) for name, term in terms.items()},
             success=self.task.success(),
             terminated=terminated,
             truncated=truncated,
             limited=limited,
         )
+
+    def _counted(self, rewards: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+        """From values [B, N] of instances with these rewards [B, N] to what counts for a set [B]."""
+        return lambda values: values.mean(dim=1)
+
+    def notes(self) -> dict[str, float]:
+        """What else there is to tell of the present episodes, by name; nothing by default."""
+        return {}
 
     def _advance(self, command: torch.Tensor) -> None:
         """One control step in which each set switches to its command when its delay is over."""

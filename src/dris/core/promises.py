@@ -10,10 +10,14 @@ from collections.abc import Callable
 
 import torch
 
+from dris.core.belief_promises import (
+    a_belief_can_write_instances,
+    looking_ahead_changes_nothing,
+    the_real_instance_alone_ends_an_episode,
+)
 from dris.core.env import Env, EnvConfig
 from dris.core.observed import what_is_observed_is_as_declared
 from dris.core.probe import (
-    NOT_OFFERED,
     MakeTask,
     TaskError,
     actions,
@@ -202,50 +206,6 @@ def a_step_can_be_cut(make: MakeTask) -> None:
     require(off < 0.05, f"cutting a step changes the states by {float(off):.3g} noise deviations")
 
 
-def a_belief_can_write_instances(make: MakeTask) -> str | None:
-    """Writing back what was read changes nothing; gathered in another order, instances have that order.
-
-    And the real one, instance 0, is not touched by what is written from 1 on.
-    """
-    if not make().offers_belief():
-        return f"{NOT_OFFERED}: no belief can be put before its policies"
-    sets, instances, order = 2, 5, torch.tensor([3, 0, 4, 1, 2])
-    ends = []
-    for way in ("untouched", "written", "gathered"):
-        task = make()
-        env = Env(task, EnvConfig(sets=sets, instances=instances, seed=7))
-        env.reset()
-        acting = actions(task, sets)
-        for step, action in enumerate(acting[: max(6, len(acting) // 2 + 2)]):
-            if step in (3, len(acting) // 2) and way == "written":  # late, too: things may touch then
-                task.write_instances(task.read_instances())
-            if step == 3 and way == "gathered":
-                task.gather_instances(order.expand(sets, instances))
-            env.step(action)
-        ends.append(task.states())
-    scale = torch.tensor(task.noise_scale)
-    untouched, same, permuted = (end / scale for end in ends)
-    off = (same - untouched).abs().max(), (permuted - untouched[:, order]).abs().max()
-    require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
-    require(off[1] < 0.05, f"gathered in another order, instances differ by {off[1]:.3g} noise deviations")
-    wished, real = task.states() + 0.1 * scale, task.read_instances()[:, :1]
-    task.write_instances(task.read_instances()[:, 1:], first=1)
-    task.gather_instances(torch.tensor([1, 1, 2, 4]).expand(sets, 4), first=1)
-    copies = task.read_instances()
-    require(torch.equal(copies[:, 1], copies[:, 2]), "gathered twice, an instance has two different copies")
-    task.place_states(wished[:, 1:], first=1)
-    require(torch.equal(task.read_instances()[:, :1], real), "written from instance 1 on, instance 0 changes")
-    if task.instance_tensors or type(task).save_state is not Task.save_state:
-        before, saved = task.states(), task.save_state()
-        task.advance(task.initial_command(), task.step_s)
-        task.restore_state(saved)
-        require(torch.equal(task.states(), before), "restore_state does not bring back what save_state saved")
-        task.place_states(wished[:, 1:], first=1)
-    missed = ((task.states() - wished)[:, 1:] / scale).abs().median()
-    require(missed < 0.05, f"place_states puts instances {missed:.3g} noise deviations from where it should")
-    return None
-
-
 def its_hooks_answer_as_declared(make: MakeTask) -> None:
     """conditions(), baselines() and policies() are asked of the class; draw() gives a picture or nothing."""
     task = make()
@@ -329,6 +289,8 @@ PROMISES: tuple[Callable[[MakeTask], str | None], ...] = (
     actions_have_an_effect,
     a_step_can_be_cut,
     a_belief_can_write_instances,
+    looking_ahead_changes_nothing,
+    the_real_instance_alone_ends_an_episode,
     what_is_observed_is_as_declared,
     its_hooks_answer_as_declared,
     every_parameter_has_an_effect,

@@ -41,6 +41,8 @@ class Score:
     reward: float
     other_successes: dict[str, float] = field(default_factory=dict)
     """By the task's other measures."""
+    notes: dict[str, float] = field(default_factory=dict)
+    """What else the environment told, by name: `Env.notes`."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -63,11 +65,13 @@ class Outcomes:
     """[E] whether it counts at its last step, by measure: `success` and the task's others."""
     reward: torch.Tensor
     """[E] mean per step."""
+    notes: dict[str, float] = field(default_factory=dict)
+    """As in `Score`."""
 
     def score(self) -> Score:
         """The means."""
         rates = {name: float(caught.float().mean()) for name, caught in self.success.items()}
-        return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates)
+        return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates, self.notes)
 
 
 def single_instances(
@@ -169,4 +173,4 @@ def run_episodes(
         running &= ~step.done
         if not bool(running.any()):
             break
-    return Outcomes(success, total / steps)
+    return Outcomes(success, total / steps, env.notes())

@@ -59,7 +59,8 @@ class Task(ABC):
             states first: tensors [B, N, S], then [B, N] or [B, N, K], each with the range that it may have.
             Empty: a task that offers a belief has methods of its own, `read_instances` to `restore_state`.
         first_is_real: Whether instance 0 of a set is the real one and the others a belief about it, set by
-            whoever believes: where instances start must then follow from the real one alone.
+            whoever believes: where instances start, and when an episode has terminated, must then follow from
+            the real one alone.
     """
 
     Config: ClassVar[type] = NoConfig
@@ -278,13 +279,24 @@ class Task(ABC):
         raise ValueError(f"{type(self).__name__} has no free_motion: a kalman belief needs it")
 
     def save_state(self) -> Any:
-        """All that `advance` changes, for a belief that looks ahead."""
-        return [part.clone() for part in self._instance_parts("save_state")]
+        """All that `advance` changes, for a belief that looks ahead: by default all tensors and numbers.
+
+        A task whose `advance` changes anything else, such as a simulator's memory, has methods of its own.
+        """
+        self._instance_parts("save_state")
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        numbers = {name: value for name, value in vars(self).items() if isinstance(value, int | float)}
+        return {name: value.clone() for name, value in tensors.items()} | numbers
 
     def restore_state(self, saved: Any) -> None:
         """Back to what `save_state` gave."""
-        for part, value in zip(self._instance_parts("restore_state"), saved, strict=True):
-            part[:] = value
+        self._instance_parts("restore_state")
+        for name, value in saved.items():
+            now = getattr(self, name)
+            if isinstance(value, torch.Tensor) and now.shape == value.shape and 0 not in now.stride():
+                now.copy_(value)  # what is a view of it, or it of another, stays so
+            else:
+                setattr(self, name, value)
 
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:
@@ -302,5 +314,8 @@ class Task(ABC):
         return {}
 
     def terminated(self) -> torch.Tensor:
-        """Which sets [B] have come to an end that no time limit explains; none by default."""
+        """Which sets [B] have come to an end that no time limit explains; none by default.
+
+        Where `first_is_real`, that follows from instance 0 alone: what the others do is only believed.
+        """
         return torch.zeros(1, dtype=torch.bool)

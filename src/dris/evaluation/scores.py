@@ -99,7 +99,7 @@ def score_row(condition: str, seed: int, result: Score) -> dict[str, Any]:
     """A score as results have it: with Wilson's interval (95 %)."""
     low, high = result.interval
     row = {"condition": condition, "seed": seed, "episodes": result.episodes, "success": result.success}
-    return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward}
+    return row | {"low": low, "high": high, **result.other_successes, "reward": result.reward, **result.notes}
 
 
 def score_beside(condition: str, seed: int, found: Outcomes, training: Outcomes) -> dict[str, Any]:
@@ -119,6 +119,8 @@ def in_words(row: dict[str, Any]) -> str:
         "training_success",
         "same_outcome",
         "on_plate_within_speed_limits",
+        "belief_restarts",
+        "belief_surprise",
     )
     parts = [f"success {row['success']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"]
     for name in (name for name in row if name.startswith("success_")):

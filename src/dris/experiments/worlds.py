@@ -27,6 +27,15 @@ def check_world(
             raise ValueError(
                 f"{policy.task.__name__} is no catching task: the {world} world knows that alone"
             )
+        if world == "physx" and policy.belief.update != "none":
+            raise ValueError(
+                f"PhysX has no belief, and {policy.name} has one: add --belief none, or leave out "
+                "--world physx"
+            )
+        if world == "twin":
+            from dris.catching.belief_observer import beside_one_robot
+
+            beside_one_robot(policy.belief)
     if drive != "ideal" and world != "twin":
         raise ValueError("--drive is the twin's: add --world twin")
     if world == "twin":
@@ -58,8 +67,6 @@ def score_in_physx(policy: PolicyHandle, condition: str, episodes: int, seed: in
     from dris.physx.task import PhysxTask
 
     asked = find_condition(condition, policy.task.conditions())
-    if policy.belief.update != "none":
-        raise ValueError("PhysX has no belief: add --belief none, or leave out --world physx")
     there = run_episodes(lambda: PhysxTask(policy.task_config), policy.make_agent, asked, episodes, seed)
     here = run_episodes(policy.make_task, policy.make_agent, asked, episodes, seed)
     return score_beside(condition, seed, there, here) | {"world": "physx"}

@@ -28,7 +28,7 @@ from rsl_rl.storage import RolloutStorage
 from dris.belief.env import belief_env
 from dris.core.conditions import find_condition
 from dris.core.constants import VALIDATION_SEED
-from dris.core.env import DivergedError, EnvConfig, Observation, Step
+from dris.core.env import DivergedError, Env, EnvConfig, Observation, Step
 from dris.core.files import locked
 from dris.core.process import set_threads
 from dris.core.rollout import run_episodes
@@ -136,6 +136,17 @@ class Trainer:
                 f"{steps} steps (sets x horizon) cannot be cut into {parts} mini-batches: ask for fewer, or "
                 "for more sets"
             )
+        if self.config.randomize or self.config.belief.prior:
+            try:  # what the physics refuses is told before the folder is this run's
+                self._make_env(self.make_task(), EnvConfig(sets=2, instances=2)).reset()
+            except (KeyError, ValueError) as error:
+                ranges = f"randomize {self.config.randomize}, belief.prior {self.config.belief.prior}"
+                raise ValueError(f"{ranges}: {error.args[0] if error.args else error}") from error
+
+    def _make_env(self, task: Task, world: EnvConfig) -> Env:
+        """The environment of this run, of some size."""
+        ranges = {name: (low, high) for name, low, high in self.config.randomize}
+        return belief_env(task, world, task.domain.shifted(**ranges), self.config.belief)
 
     def _policy_stage(self) -> Iterator[Progress]:
         config = self.config
@@ -144,8 +155,7 @@ class Trainer:
             share, config.instances, config.seed, self.rank * share, config.noise, config.least_noise,
             delay_s=config.delay_s,
         )  # fmt: skip
-        ranges = {name: (low, high) for name, low, high in config.randomize}
-        self.env = belief_env(self.task, world, self.task.domain.shifted(**ranges), config.belief)
+        self.env = self._make_env(self.task, world)
         self.algorithm = self._ppo(self.policy.inputs(self.env.reset()), share)
         self._begin_from_another()
         self.averaged = copy.copy(self.policy)  # the same encoder; the actor's weights are a running mean

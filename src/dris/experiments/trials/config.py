@@ -38,9 +38,9 @@ class TrialsConfig:
     """training: every thing bounces and slides as the middle of the training's balls do."""
     coupling: Literal["two-way", "one-way"] = "two-way"
     """one-way: things a thousand times lighter, in air as much thinner: they fly the same and do not push."""
-    belief: Literal["none", "ensemble"] | None = None
-    """What stands between sight and the policies; by default what each was trained with. ensemble: 50 balls
-    that fly and bounce beside the real one, pulled by every sight."""
+    belief: Literal["own", "none", "ensemble"] = "own"
+    """What stands between sight and the policies. own: what each was trained with. ensemble: 50 balls that
+    fly and bounce beside the real one, pulled by every sight."""
 
     def __post_init__(self) -> None:
         """Refuse tables that are none."""

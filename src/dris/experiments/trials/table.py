@@ -137,6 +137,7 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
         if weights.setdefault(policy, _weights(policy)) != known:
             raise ValueError(f"{file} holds trials of other weights of '{policy}': choose another --name")
     old = with_defaults(table.get("config", {}), config)
+    old["belief"] = old["belief"] or "own"  # a null, before it had a name
     if {**old, "policies": 0, "trials": 0} != {**stamp, "policies": 0, "trials": 0}:
         raise ValueError(f"{file} holds trials of another configuration: choose another --name or --out")
     for policy, known in table.get("worlds", {}).items():
@@ -183,7 +184,7 @@ def _laboratory(config: TrialsConfig) -> tuple[PolicyHandle, Twin]:
 def _policy(config: TrialsConfig, name: str) -> PolicyHandle:
     """A policy by its name, with the belief that a table asks for."""
     handle = find_policy(name)
-    return handle if config.belief is None else replace(handle, belief=handle.belief.named(config.belief))
+    return replace(handle, belief=handle.belief.named(config.belief))
 
 
 def film_table(file: Path) -> Iterator[Filmed]:
