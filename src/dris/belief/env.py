@@ -194,9 +194,14 @@ class BeliefEnv(Env):
         jittered = states + self.belief.jitter * around * spread
         states = torch.where(pulled[:, None, None], jittered, states)
         if bool(fresh.any()):
-            states = torch.where(fresh[:, None, None], seen[:, None] + deviation[:, None] * spread, states)
+            centre, around = self._start_around(seen, deviation)
+            states = torch.where(fresh[:, None, None], centre[:, None] + around[:, None] * spread, states)
             task.draw_hidden(fresh, states, 1, rng)
         self.repaired += int(task.place_states(states, 1)[fresh | pulled].sum())
+
+    def _start_around(self, seen: torch.Tensor, deviation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Where beliefs begin [B, S], of states that were seen so [B, S], and how far around [B, S]."""
+        return seen, deviation
 
     def _begin(self, seen: torch.Tensor, fresh: torch.Tensor, rng: KeyedRng) -> None:
         """Begin some beliefs [B] where the task says, pulled by observations [B, O]."""

@@ -78,7 +78,7 @@ def bench(
 
 
 def study(
-    what: tyro.conf.Positional[Literal["paper", "belief", "theory", "distance"]],
+    what: tyro.conf.Positional[Literal["paper", "belief", "ablation", "theory", "distance"]],
     quick: bool = False,
     out: Path | None = None,
     work: Path = Path("runs/study"),
@@ -90,9 +90,10 @@ def study(
 
     Args:
         what: paper: every figure of the paper's simulation section, with baselines; belief: what a filter
-            between sensor and policy brings; theory: what the paper's Appendix B predicts of N, measured;
-            distance: how far the results that are there are from the paper's 70 published means, by preset
-            (runs nothing).
+            between sensor and policy brings; ablation: what a belief loses by not knowing where a ball
+            starts, or its physics, before the E2E of that study, which lie in --out; theory: what the paper's
+            Appendix B predicts of N, measured; distance: how far the results that are there are from the
+            paper's 70 published means, by preset (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
         out: Folder of the results; by default runs/ and its name, with --quick the name and -quick. What this
             repository holds is in results/paper and results/theory.
@@ -110,6 +111,8 @@ def study(
         raise ValueError("--json is of `dris study distance`; other studies write to --out")
 
     validation.check_at_least_one(workers=workers)
+    if what == "ablation":
+        return _ablation(out or Path("results/belief"), quick)
     folder = out or Path("runs") / (f"{what}-quick" if quick else what)
     if what == "theory":
         from dris.experiments.study.theory import TheoryConfig, measure
@@ -134,6 +137,18 @@ def study(
     missing = f", {failed} FAILED: repeat the command to try them again" if failed else ""
     print(f"{folder}: {done - failed} runs added, {len(plan.jobs)} in all{missing}")
     return 1 if failed else 0
+
+
+def _ablation(folder: Path, quick: bool) -> int:
+    """Write what a belief loses by not knowing, with every E2E of the belief's study in a folder."""
+    from dris.experiments.study.ablation import AblationConfig, measure, table
+
+    if not (files := sorted(folder.glob("*/e2e/*.safetensors"))):
+        raise ValueError(f"{folder} holds no PRESET/e2e/SEED.safetensors: run `dris study belief` first")
+    found = measure(files, AblationConfig(episodes=20) if quick else AblationConfig())
+    write_json(folder / "ablation.json", found)
+    print(table(found))
+    return 0
 
 
 def _distance(folder: Path, json_file: Path | None) -> int:
