@@ -38,8 +38,8 @@ from dris.robot.fr3 import Fr3
 from dris.robot.fr3_config import Fr3Config
 from dris.robot.identify import FoundGains
 from dris.robot.log_frames import shown
+from dris.robot.ready import FROZEN_S
 from dris.robot.rig_config import RigConfig
-from dris.robot.session import FROZEN_S
 from dris.robot.site_config import SiteConfig
 
 needs_franky = pytest.mark.skipif(

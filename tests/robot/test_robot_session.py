@@ -90,21 +90,6 @@ def test_a_reflex_is_a_fault_with_its_name():
     assert session.state == "fault" and (session._sent == before).all()
 
 
-def test_recovery_is_tried_a_bounded_number_of_times():
-    session, arm, _ = make()
-    for _ in range(3):
-        arm.error = "reflex"
-        session.connect()
-    arm.error = "reflex"
-    with pytest.raises(ArmError, match="clear it at the robot"):
-        session.connect()
-    assert arm.asked.count("recover") == 3 and session.state == "fault"
-    stubborn, arm, _ = make()
-    arm.error, arm.recovers = "user stop", False
-    with pytest.raises(ArmError, match="user stop"):
-        stubborn.connect()
-
-
 def test_eyes_that_know_they_are_wrong_stop_the_arm():
     session, arm, sky = homed()
     session.arm_now()
