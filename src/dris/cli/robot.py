@@ -31,14 +31,17 @@ def export(
 
     Args:
         policy: One that ships (dris-200), a run folder or a file.
-        out: Folder for it; by default runs/export and the policy's name.
+        out: Folder for it, new, empty or of an earlier export; by default runs/export and the policy's name.
         episodes: Of each of the model card's scores; 0: leave them out.
         task: Where the policy's task is now, if not where its file says.
     """
     if episodes < 0:
         raise ValueError(f"episodes must be 0 or more, got {episodes}")
     out = out or Path("runs/export") / Path(policy).name.removesuffix(".safetensors")
+    from dris.robot.contract import check_folder
+
     validation.check_out(out)
+    check_folder(out)
     from dris.robot.export import export as write
 
     if episodes:
