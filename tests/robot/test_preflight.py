@@ -255,6 +255,16 @@ def test_nothing_moves_by_cameras_that_nothing_confirms(on_robot, capsys):
     assert arm.asked == ["moved", "stop"]
 
 
+def test_a_dry_run_without_cameras_says_that_it_did_not_look(on_robot, capsys):
+    """It said that all was well; and a real arm behind a tunnel was silently taken for a simulated one."""
+    assert on_robot(Questioned(), file=None) == 0
+    told = capsys.readouterr().out
+    assert "    --  eyes     not looked at: tell --rig.file FILE" in told
+    assert told.startswith("    ok  robot    127.0.0.1 is on this computer, so it is taken for SIMULATED")
+    found = real_arm.taken_for("172.16.0.2").found
+    assert found.startswith("172.16.0.2 is taken for a real arm: with a real-time kernel")
+
+
 def test_nothing_moves_without_a_calibration_file(on_robot, tmp_path):
     arm = Questioned()
     with pytest.raises(CalibrationError, match=r"there is no calibration file .*none\.json: calibrate"):
