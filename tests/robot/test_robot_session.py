@@ -251,6 +251,32 @@ def test_an_action_that_is_not_finite_is_a_fault():
     assert session.state == "fault" and "not finite" in session.reason and not arm.moving
 
 
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_what_is_seen_and_not_finite_is_a_fault_whatever_the_policy_makes_of_it(wrong):
+    """A policy that is none of `Runtime` was given it, and the arm went on catching."""
+    seen = []
+    session, arm, sky = catching(act=lambda states, tilt: seen.append(states) or np.zeros(5))
+    ball, steps = sky._ball, len(seen)
+    sky._ball = lambda time_s: (ball(time_s)[0] + wrong, ball(time_s)[1])
+    run(session, lambda: session.state != "catching", most=100)
+    assert session.state == "fault" and session.reason.startswith("what is seen is not finite: ball")
+    assert len(seen) == steps and not arm.moving
+
+
+def test_a_way_that_cannot_be_planned_is_a_fault():
+    """It left the command as a traceback."""
+    session, arm, sky = homed()
+    sky.thrown_s = arm.ticks * 1e-3
+    session.arm_now()
+
+    def fails(*asked):
+        raise RuntimeError("no motion from here to there")
+
+    session.loop.approach.update = fails
+    session.tick()
+    assert (session.state, session.reason) == ("fault", "no motion from here to there") and not arm.moving
+
+
 def test_an_arm_that_stands_at_the_end_of_a_joint_is_not_begun_with():
     session, arm, _ = make(arm=SoftArm(q=np.where(np.arange(7) == 3, LIMITS.high[3], HOME)))
     session.connect()

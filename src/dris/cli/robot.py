@@ -129,9 +129,7 @@ def deploy(
     if move and rig.file is None:
         raise ValueError("an arm that moves needs eyes: --rig.file FILE, the calibration of its cameras")
     if rig.file is None and rig != _RIG:
-        raise ValueError(
-            "--rig flags are of cameras, of no effect without their calibration, --rig.file"
-        )
+        raise ValueError("--rig flags are of cameras, of no effect without their calibration, --rig.file")
     _refuse_at_rest(robot is not None and not move, logs=logs)
     if not (0.001 <= tick_s <= 0.01 and abs(1e3 * tick_s - round(1e3 * tick_s)) < 1e-6):
         raise ValueError(f"tick_s must be whole milliseconds from 0.001 to 0.01, got {tick_s}")
