@@ -218,7 +218,7 @@ _EXCITATION = ExcitationConfig()
 
 
 def identify_gains(
-    policy: tyro.conf.Positional[str] = "dris-200",
+    policy: tyro.conf.Positional[str] = "belief-robot",
     twin: bool = False,
     robot: str | None = None,
     move: bool = False,
