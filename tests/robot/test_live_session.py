@@ -17,6 +17,7 @@ from dris.catching.law import LawConfig
 from dris.perception.camera import laboratory_rig
 from dris.perception.eyes import Eyes
 from dris.perception.sources import Frame, SourceError
+from dris.robot.arm import ArmError
 from dris.robot.live import NoEyes, run_live, run_path
 from dris.robot.rig_observer import WAITING, RigObserver
 from dris.robot.session import Session
@@ -171,6 +172,21 @@ def test_a_session_whose_ticks_are_slow_does_not_arm_until_they_are_quick():
     assert 15 <= float(told[1]) < 40  # and what a busy machine adds
     assert [line.split()[2] for line in lines[:-1]] == ["connected", "homing", "homed", "homed:", "armed"]
     assert lines[-1].startswith("stopped: the session is over; 0 balls; ticks took ")
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_reflex_after_the_preflight_is_not_answered_by_a_motion(when):
+    """It was cleared without a word, and the arm went home: somebody may be in its way."""
+    session, arm, _ = ball_session(SoftArm(q=HOME + 0.1))
+    limits = arm.limits
+    if when == "before":
+        arm.error = "stopped by a reflex: joint_reflex"
+    else:
+        arm.limits = lambda: (setattr(arm, "error", "stopped by a reflex: joint_reflex"), limits())[1]
+    eyes = SimpleNamespace(trust=("fine", ""), tick=lambda: None, close=lambda: None)
+    with pytest.raises(ArmError, match="does not begin: stopped by a reflex: joint_reflex; look at why"):
+        run_live(session, eyes, lambda line: None)
+    assert not {"recover", "begin"} & set(arm.asked) and (arm.q == HOME + 0.1).all()
 
 
 def test_balls_that_are_lost_count_too(monkeypatch):
