@@ -38,8 +38,8 @@ from dris.robot.fr3 import Fr3
 from dris.robot.fr3_config import Fr3Config
 from dris.robot.identify import FoundGains
 from dris.robot.log_frames import shown
+from dris.robot.ready import FROZEN_S
 from dris.robot.rig_config import RigConfig
-from dris.robot.session import FROZEN_S
 from dris.robot.site_config import SiteConfig
 
 needs_franky = pytest.mark.skipif(
@@ -171,7 +171,7 @@ def test_the_gains_of_the_arm_behind_fci_are_found(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("address", "realtime"), [("127.0.0.1", False), ("172.16.0.2", True)])
-def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monkeypatch):
+def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monkeypatch, capsys):
     """With the gains that those of `dris deploy --gains` are compared with, and no real-time kernel for a simulated robot: its rehearsal."""
     told = []
 
@@ -188,6 +188,7 @@ def test_gains_are_identified_as_the_arm_will_be_driven(address, realtime, monke
     (make, config, arm), driven = told[0], drive("fitted-gains", TEXT)
     assert code == 0 and arm.asked == ["stop"] and make is Fr3  # closed at the end, and nothing else
     assert (config.address, config.realtime) == (address, realtime)
+    assert ("taken for SIMULATED" in capsys.readouterr().out) == (not realtime)
     assert (config.stiffness, config.damping) == (driven.stiffness, driven.damping)
     # The excitation is slow: 20 and 10 Nm and 20 N where the site is not told lower ones.
     assert (config.torque_thresholds, config.force_threshold) == ((20.0,) * 4 + (9.0,) * 3, 20.0)
@@ -330,6 +331,15 @@ def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():
             verb("dris-200", twin=True, site=SiteConfig(table_height=0.2))
     with pytest.raises(ValueError, match="--rig, --gains: of a real arm"):
         deploy("dris-200", twin=True, rig=RigConfig(file=Path("rig.json")), gains=Path("gains.json"))
+    for others in ({"cameras": "3,4"}, {"unconfirmed": True}, {"cameras": "3,4", "unconfirmed": True}):
+        with pytest.raises(ValueError, match="--rig flags are of cameras, of no effect without.*--rig.file"):
+            deploy("dris-200", robot="172.16.0.2", rig=RigConfig(**others))
+    with pytest.raises(ValueError, match="--logs: of an arm that moves; a dry run keeps none: add --move"):
+        deploy("dris-200", robot="172.16.0.2", logs=Path("logs"))
+    with pytest.raises(ValueError, match="--log, --json: of an arm that moves"):
+        identify_gains("dris-200", robot="172.16.0.2", log=Path("log"), json_file=Path("gains.json"))
+    with pytest.raises(ValueError, match="--address: of the twin's robot; a real one's stands after --robot"):
+        identify_gains("dris-200", robot="172.16.0.2", address="127.0.0.9")
     with pytest.raises(ValueError, match="--address: of the twin's trials"):
         deploy("dris-200", robot="172.16.0.2", address="127.0.0.9")
     with pytest.raises(ValueError, match=r"speed_share must lie in \(0, 1\], got 1.5"):

@@ -19,6 +19,7 @@ from arms_without_robots import (
     Clearing,
     NotedArm,
     SlowArm,
+    SoftArm,
     UnstoppableArm,
     fails,
     hangs,
@@ -204,6 +205,41 @@ def test_a_driver_that_was_told_to_end_stops_the_arm_first(driven):
     assert not arm.process.is_alive() and len(stops(file)) == 1
     with pytest.raises(ArmError, match="driver's process is gone"):
         arm.state()
+
+
+class CarefulArm(SoftArm):
+    """Takes half a second to come to rest, and says so in a file when it is done."""
+
+    def __init__(self, file):
+        super().__init__()
+        self._file = Path(file)
+
+    def close(self):
+        self._file.write_text("stopping\n")
+        time.sleep(0.5)
+        self._file.write_text("stopped, and all is set back\n")
+
+
+@pytest.mark.parametrize("first", ["signal", "close"])
+def test_a_second_signal_to_end_does_not_cut_the_soft_stop(first, tmp_path):
+    """It left thresholds and load as they were for moving."""
+    file = tmp_path / "closing.txt"
+    arm = DriverProcess(CarefulArm, str(file))
+    arm.begin(HOME)
+    pid = arm.process.pid
+    if first == "signal":
+        os.kill(pid, signal.SIGTERM)
+    else:
+        arm._pipe.send((1_000_000, "close", ()))
+    until = time.monotonic() + 5
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    for _ in range(3):
+        os.kill(pid, signal.SIGTERM)
+        time.sleep(0.05)
+    arm.process.join(5)
+    assert file.read_text() == "stopped, and all is set back\n"
+    arm.close()
 
 
 def test_a_killed_driver_is_noticed_at_once(driven):

@@ -23,7 +23,7 @@ from dris.core.typed import to_plain
 from dris.learning.config import EncoderConfig, PolicyConfig
 from dris.learning.policy import Policy
 from dris.robot.card import model_card
-from dris.robot.contract import ContractError, check_unchanged, read_contract
+from dris.robot.contract import ContractError, check_folder, check_unchanged, read_contract
 from dris.robot.describe import contract_of
 from dris.robot.export import _onnx, export
 from dris.robot.runtime import Runtime
@@ -220,6 +220,71 @@ def test_run_py_refuses_other_arithmetic(copied):
     _sign(copied)
     done = subprocess.run([sys.executable, copied / "run.py"], capture_output=True, text=True)
     assert done.returncode == 2 and "run.py: answers 1.0e-03 away" in done.stderr
+
+
+def _not_a_number(folder):
+    with np.load(folder / "golden.npz") as golden:
+        cases = dict(golden)
+    cases["expected"][3, 1] = np.nan
+    np.savez(folder / "golden.npz", **cases)
+    _sign(folder)
+
+
+def _truncated(folder):
+    network = folder / "policy.onnx"
+    network.write_bytes(network.read_bytes()[:5000])
+    _sign(folder)
+
+
+def _no_hashes(folder):
+    contract = json.loads((folder / "contract.json").read_text()) | {"files": {}}
+    (folder / "contract.json").write_text(json.dumps(contract))
+    with open(folder / "model.safetensors", "ab") as weights:
+        weights.write(b"x")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words", "runtime_words"),
+    [
+        (_not_a_number, "answers nan away from its golden cases", "come out nan away"),
+        (_truncated, "policy.onnx cannot be run", "policy.onnx cannot be run"),
+        (_no_hashes, "contract.json has no hash of policy.onnx", "contract.json has no hash of policy.onnx"),
+        (
+            lambda folder: (folder / "contract.json").write_text("[]"),
+            "no hash of policy.onnx",
+            "Expected `object`",
+        ),
+        (lambda folder: (folder / "contract.json").write_text("{"), "Expecting property name", "is not JSON"),
+        (
+            lambda folder: (folder / "golden.npz").write_bytes(b"") or _sign(folder),
+            "No data left",
+            "cannot be",
+        ),
+    ],
+)
+def test_a_damaged_folder_is_refused_in_one_line(copied, damage, words, runtime_words, capsys):
+    """NaN passed for a golden case, and no hashes for good ones; the others were tracebacks."""
+    damage(copied)
+    assert runpy.run_path(str(copied / "run.py"))["main"]() == 2
+    told = capsys.readouterr()
+    assert told.err.startswith("run.py: ") and words in told.err and told.err.count("\n") == 1, told.err
+    with pytest.raises(ContractError, match=runtime_words):
+        Runtime(copied)
+
+
+@pytest.mark.parametrize("there", ["README.md", "contract.json"])
+def test_a_folder_of_something_else_is_not_exported_into(there, tmp_path):
+    """README.md and run.py of any folder were overwritten."""
+    (tmp_path / there).write_text("{}")
+    with pytest.raises(ValueError, match=r"--out .* holds files, and no export .* name a new or an empty"):
+        export("dris-10", tmp_path, 0)
+    assert [file.name for file in tmp_path.iterdir()] == [there] and (tmp_path / there).read_text() == "{}"
+
+
+def test_an_export_may_be_made_again(exported, tmp_path):
+    check_folder(exported)
+    check_folder(tmp_path)
+    check_folder(tmp_path / "new")
 
 
 def _sign(folder):

@@ -53,6 +53,12 @@ def test_a_listener_that_is_no_robot_leaves_no_process_behind():
     assert not [child for child in multiprocessing.active_children() if child.name == "dris-driver"]
 
 
+def test_an_address_without_a_robot_is_named_before_the_kernel():
+    """Whoever mistyped it need not hear of a real-time kernel first."""
+    with pytest.raises(ArmError, match=r"no FCI answers at 127\.0\.8\.34"):
+        Fr3(replace(config("127.0.8.34"), realtime=True))
+
+
 def held():
     """A robot at the policies' home that has its hand in its settings, not the plate."""
     twin = Twin(drive("fitted-gains", TASK))

@@ -11,11 +11,13 @@ import cv2
 import numpy as np
 import pytest
 from arms_without_robots import HOME, TASK, SoftArm
+from sessions import make as ball_session
 
 from dris.catching.law import LawConfig
 from dris.perception.camera import laboratory_rig
 from dris.perception.eyes import Eyes
 from dris.perception.sources import Frame, SourceError
+from dris.robot.arm import ArmError
 from dris.robot.live import NoEyes, run_live, run_path
 from dris.robot.rig_observer import WAITING, RigObserver
 from dris.robot.session import Session
@@ -170,6 +172,44 @@ def test_a_session_whose_ticks_are_slow_does_not_arm_until_they_are_quick():
     assert 15 <= float(told[1]) < 40  # and what a busy machine adds
     assert [line.split()[2] for line in lines[:-1]] == ["connected", "homing", "homed", "homed:", "armed"]
     assert lines[-1].startswith("stopped: the session is over; 0 balls; ticks took ")
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_reflex_after_the_preflight_is_not_answered_by_a_motion(when):
+    """It was cleared without a word, and the arm went home: somebody may be in its way."""
+    session, arm, _ = ball_session(SoftArm(q=HOME + 0.1))
+    limits = arm.limits
+    if when == "before":
+        arm.error = "stopped by a reflex: joint_reflex"
+    else:
+        arm.limits = lambda: (setattr(arm, "error", "stopped by a reflex: joint_reflex"), limits())[1]
+    eyes = SimpleNamespace(trust=("fine", ""), tick=lambda: None, close=lambda: None)
+    with pytest.raises(ArmError, match="does not begin: stopped by a reflex: joint_reflex; look at why"):
+        run_live(session, eyes, lambda line: None)
+    assert not {"recover", "begin"} & set(arm.asked) and (arm.q == HOME + 0.1).all()
+
+
+def test_balls_that_are_lost_count_too(monkeypatch):
+    """After five that were missed it said "0 balls"."""
+    monkeypatch.setattr("dris.robot.session.LONGEST_HOLD_S", 0.2)
+    session, arm, sky = ball_session(SoftArm())
+    thrown, lines = [], []
+
+    def play():
+        if session.state == "armed" and len(thrown) < 2 and sky.thrown_s > session.clock():
+            thrown.append(session.clock())
+            sky.thrown_s, sky.hidden = session.clock(), False
+        if session.state == "catching" and session.clock() - session.loop.began_s > 0.1:
+            sky.hidden = True  # gone: soon the arm returns
+        if session.state == "returning":
+            sky.thrown_s = np.inf
+
+    sky.thrown_s = np.inf
+    eyes = SimpleNamespace(trust=("fine", ""), tick=play, close=lambda: None)
+    enough = lambda: len(thrown) == 2 and session.state == "homed" or session.clock() > 30  # noqa: E731
+    assert run_live(session, eyes, lines.append, enough, sleep=lambda s: None) == 2, lines
+    assert lines[-1].startswith("stopped: the session is over; 2 balls; "), lines
+    assert "nothing seen for 0.2 s" in "".join(lines)
 
 
 def test_durations_of_ticks_in_figures():

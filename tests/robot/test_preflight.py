@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import rooms
 from arms_without_robots import HOME, LIMITS, MASSES, TASK, SoftArm, quick_runtime
+from sessions import make
 
 from dris.catching.settings import PRESETS
 from dris.experiments import real_arm
@@ -16,7 +17,8 @@ from dris.perception.camera import laboratory_rig
 from dris.robot.arm import ArmError, Carried, Payload, masses_of_urdf
 from dris.robot.fr3 import Fr3
 from dris.robot.payload import payload_of
-from dris.robot.preflight import STILL, passed, preflight
+from dris.robot.preflight import passed, preflight
+from dris.robot.ready import STILL
 from dris.robot.rig_config import RigConfig
 from dris.robot.site_config import SiteConfig
 
@@ -73,7 +75,7 @@ AT_THE_END = np.where(ONE[3] > 0, LIMITS.high, HOME)
 @pytest.mark.parametrize(
     ("arm", "name", "words"),
     [
-        ({"error": "stopped by a reflex: joint_reflex"}, "arm", "joint_reflex: clear it at the robot"),
+        ({"error": "stopped by a reflex: joint_reflex"}, "arm", "joint_reflex; look at why, and clear it at the robot"),
         ({"error": "the user stop is pressed: release it"}, "arm", "user stop is pressed"),
         ({"error": "somebody guides the robot: let go of it"}, "arm", "guides the robot"),
         ({"dq": 2 * STILL}, "arm", "a joint moves at 0.10 rad/s: let go of the robot"),
@@ -97,7 +99,34 @@ def test_an_arm_that_must_not_move_is_refused(arm, name, words):
 
 def test_a_range_that_ends_sooner_is_told_and_kept():
     check = looked(Questioned(limits=SHORT_JOINT))["limits"]
-    assert check.ok and "joint 2 ends sooner (high) than in training: the filter keeps to it" in check.found
+    assert check.ok
+    assert check.found == "narrower than in training: high of joint 2, which the filter keeps to"
+
+
+def test_a_shorter_range_does_not_hide_that_an_arm_is_slower():
+    """It passed: speeds were not looked at once a range was shorter."""
+    limits = replace(LIMITS, low=LIMITS.low + 0.1, speed=0.3 * LIMITS.speed)
+    check = looked(Questioned(limits=limits))["limits"]
+    assert not check.ok and "joint 1 may go at 0.79 rad/s, in training 2.62" in check.found
+
+
+def test_limits_that_are_wider_than_the_published_ones_do_not_count():
+    """A range of 3 rad more and no braking before its end passed as "or wider", and the filter used them."""
+    wide = replace(
+        LIMITS, low=LIMITS.low - 3, high=LIMITS.high + 3, offset=0 * LIMITS.offset,
+        deceleration=LIMITS.deceleration + 2 * ONE[4],
+    )  # fmt: skip
+    check = looked(Questioned(limits=wide))["limits"]
+    assert check.ok and check.found == (
+        "wider than published: low of joint 1, 2, 3, 4, 5, 6, 7, high of joint 1, 2, 3, 4, 5, 6, 7, "
+        "offset of joint 1, 2, 3, 4, 5, 6, 7, deceleration of joint 5, of which the published ones count"
+    )
+    beyond = np.where(ONE[3] > 0, LIMITS.high + 0.1, HOME)  # inside what it tells, outside what is published
+    assert "joint 4 is at the end" in looked(Questioned(q=beyond, limits=wide))["posture"].found
+    session, arm, _ = make(arm=Questioned(limits=wide))
+    session.connect()
+    for name, values in vars(LIMITS).items():
+        assert (getattr(session.limits, name) == values).all(), name
 
 
 def test_links_that_weigh_nearly_the_same_pass():
@@ -224,6 +253,16 @@ def test_nothing_moves_by_cameras_that_nothing_confirms(on_robot, capsys):
     arm = Questioned()
     assert on_robot(arm, unconfirmed=True) == 0
     assert arm.asked == ["moved", "stop"]
+
+
+def test_a_dry_run_without_cameras_says_that_it_did_not_look(on_robot, capsys):
+    """It said that all was well; and a real arm behind a tunnel was silently taken for a simulated one."""
+    assert on_robot(Questioned(), file=None) == 0
+    told = capsys.readouterr().out
+    assert "    --  eyes     not looked at: tell --rig.file FILE" in told
+    assert told.startswith("    ok  robot    127.0.0.1 is on this computer, so it is taken for SIMULATED")
+    found = real_arm.taken_for("172.16.0.2").found
+    assert found.startswith("172.16.0.2 is taken for a real arm: with a real-time kernel")
 
 
 def test_nothing_moves_without_a_calibration_file(on_robot, tmp_path):

@@ -90,21 +90,6 @@ def test_a_reflex_is_a_fault_with_its_name():
     assert session.state == "fault" and (session._sent == before).all()
 
 
-def test_recovery_is_tried_a_bounded_number_of_times():
-    session, arm, _ = make()
-    for _ in range(3):
-        arm.error = "reflex"
-        session.connect()
-    arm.error = "reflex"
-    with pytest.raises(ArmError, match="clear it at the robot"):
-        session.connect()
-    assert arm.asked.count("recover") == 3 and session.state == "fault"
-    stubborn, arm, _ = make()
-    arm.error, arm.recovers = "user stop", False
-    with pytest.raises(ArmError, match="user stop"):
-        stubborn.connect()
-
-
 def test_eyes_that_know_they_are_wrong_stop_the_arm():
     session, arm, sky = homed()
     session.arm_now()
@@ -264,6 +249,32 @@ def test_an_action_that_is_not_finite_is_a_fault():
     session.arm_now()
     run(session, lambda: session.state in ("fault", "stopped"))
     assert session.state == "fault" and "not finite" in session.reason and not arm.moving
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_what_is_seen_and_not_finite_is_a_fault_whatever_the_policy_makes_of_it(wrong):
+    """A policy that is none of `Runtime` was given it, and the arm went on catching."""
+    seen = []
+    session, arm, sky = catching(act=lambda states, tilt: seen.append(states) or np.zeros(5))
+    ball, steps = sky._ball, len(seen)
+    sky._ball = lambda time_s: (ball(time_s)[0] + wrong, ball(time_s)[1])
+    run(session, lambda: session.state != "catching", most=100)
+    assert session.state == "fault" and session.reason.startswith("what is seen is not finite: ball")
+    assert len(seen) == steps and not arm.moving
+
+
+def test_a_way_that_cannot_be_planned_is_a_fault():
+    """It left the command as a traceback."""
+    session, arm, sky = homed()
+    sky.thrown_s = arm.ticks * 1e-3
+    session.arm_now()
+
+    def fails(*asked):
+        raise RuntimeError("no motion from here to there")
+
+    session.loop.approach.update = fails
+    session.tick()
+    assert (session.state, session.reason) == ("fault", "no motion from here to there") and not arm.moving
 
 
 def test_an_arm_that_stands_at_the_end_of_a_joint_is_not_begun_with():

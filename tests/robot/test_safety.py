@@ -134,6 +134,38 @@ def test_a_hold_brakes_in_time_too():
     assert 120 * (found.reference[0] - HOME[0]) - 15 * 2.5 == pytest.approx(15 * (0.9 * 2.62 - 2.5))
 
 
+@pytest.mark.parametrize(
+    "wished",
+    [
+        np.array(["far"] * 7),
+        np.array([None] * 7),
+        np.array([{}] * 7, object),
+        np.array([10**400] * 7, object),
+        [],
+    ],
+)
+def test_a_wish_of_anything_else_than_numbers_holds(wished):
+    """It raised a TypeError in the middle of a tick."""
+    found = filtered(wished)
+    assert (found.verdict, found.clauses) == ("hold", ("not finite",)) and (found.reference == HOME).all()
+    assert filtered(np.array((HOME + 0.002).tolist(), dtype=object)).verdict == "go"  # numbers all the same
+
+
+@pytest.mark.parametrize(
+    "inertia", [-INERTIA, 0 * INERTIA, INERTIA - 100 * np.eye(7)[[0]].T @ np.eye(7)[[0]]]
+)
+def test_an_inertia_of_no_arm_stops(inertia):
+    """A mass below zero went through: only one that cannot be inverted was refused."""
+    found = filtered(HOME + 0.002, inertia=inertia)
+    assert (found.verdict, found.clauses) == ("stop", ("not finite",))
+
+
+@pytest.mark.parametrize("dt_s", [math.inf, math.nan, 0.0, -1.0])
+def test_a_tick_without_end_stops(dt_s):
+    found = filtered(HOME + 0.002, dt_s=dt_s)
+    assert (found.verdict, found.clauses) == ("stop", ("not finite",))
+
+
 def test_a_reference_may_go_with_a_moving_arm():
     """Joint 1 at 1.5 rad/s: the same torque needs 1.5 mrad a tick, and 0.95 Nm more 0.95 / 120 rad besides."""
     joint = np.eye(7)[0]

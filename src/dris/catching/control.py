@@ -167,8 +167,11 @@ class Controller:
         """Decide from a ball's state and measured joints [7].
 
         Raises:
-            ValueError: The policy's action is not finite.
+            ValueError: What is seen, or the policy's action, is not finite.
         """
+        seen = np.concatenate((ball.position, ball.velocity, q))
+        if not np.isfinite(seen).all():  # whatever the policy would make of it
+            raise ValueError(f"what is seen is not finite: ball and joints {seen.tolist()}")
         plate, rotation = self.kinematics.plate(q)
         offset = ball.position - plate
         if self._motion_to_base is None:

@@ -57,9 +57,10 @@ def on_robot(
 ) -> int:
     """Look at a real arm, and, if it may move, identify it."""
     import time
+    from itertools import chain
 
     from dris.experiments.identification import identified
-    from dris.experiments.real_arm import connection, is_simulated
+    from dris.experiments.real_arm import connection, is_simulated, taken_for
     from dris.lab.drives import as_driven, law_of
     from dris.lab.drives import drive as twin_drive
     from dris.robot.driver import DriverProcess
@@ -77,7 +78,7 @@ def on_robot(
     fr3 = connection(address, config, drive, site, excitation.speed_share)
     arm = DriverProcess(Fr3, fr3)
     try:
-        good = passed(preflight(runtime, arm, SPEED_SHARE, site))
+        good = passed(chain([taken_for(address)], preflight(runtime, arm, SPEED_SHARE, site)))
         if not move or not good:
             _say(f"{fr3.dry_run()}; --move moves" if good else "not ready: see above")
             return 0 if good else 1

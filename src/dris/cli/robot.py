@@ -31,14 +31,17 @@ def export(
 
     Args:
         policy: One that ships (dris-200), a run folder or a file.
-        out: Folder for it; by default runs/export and the policy's name.
+        out: Folder for it, new, empty or of an earlier export; by default runs/export and the policy's name.
         episodes: Of each of the model card's scores; 0: leave them out.
         task: Where the policy's task is now, if not where its file says.
     """
     if episodes < 0:
         raise ValueError(f"episodes must be 0 or more, got {episodes}")
     out = out or Path("runs/export") / Path(policy).name.removesuffix(".safetensors")
+    from dris.robot.contract import check_folder
+
     validation.check_out(out)
+    check_folder(out)
     from dris.robot.export import export as write
 
     if episodes:
@@ -125,6 +128,9 @@ def deploy(
         raise ValueError("--resume goes on with the twin's trials in a file: name it with --json FILE")
     if move and rig.file is None:
         raise ValueError("an arm that moves needs eyes: --rig.file FILE, the calibration of its cameras")
+    if rig.file is None and rig != _RIG:
+        raise ValueError("--rig flags are of cameras, of no effect without their calibration, --rig.file")
+    _refuse_at_rest(robot is not None and not move, logs=logs)
     if not (0.001 <= tick_s <= 0.01 and abs(1e3 * tick_s - round(1e3 * tick_s)) < 1e-6):
         raise ValueError(f"tick_s must be whole milliseconds from 0.001 to 0.01, got {tick_s}")
     if robot is not None:
@@ -154,6 +160,13 @@ def _refuse_of_robot(twin: bool, **given: tuple[object, object]) -> None:
     others = [f"--{name}" for name, (value, default) in given.items() if value != default]
     if twin and others:
         raise ValueError(f"{', '.join(others)}: of a real arm, and of no effect on the twin: leave it out")
+
+
+def _refuse_at_rest(rests: bool, **given: Path | None) -> None:
+    """A real arm that does not move leaves nothing to write down."""
+    files = [f"--{name}" for name, file in given.items() if file is not None]
+    if rests and files:
+        raise ValueError(f"{', '.join(files)}: of an arm that moves; a dry run keeps none: add --move")
 
 
 def _refuse_of_twin(**given: object) -> None:
@@ -205,13 +218,13 @@ _EXCITATION = ExcitationConfig()
 
 
 def identify_gains(
-    policy: tyro.conf.Positional[str] = "dris-200",
+    policy: tyro.conf.Positional[str] = "belief-robot",
     twin: bool = False,
     robot: str | None = None,
     move: bool = False,
     site: SiteConfig = _SITE,
     excitation: ExcitationConfig = _EXCITATION,
-    address: str = "127.0.0.1",
+    address: str = _OF_TWIN["address"],
     log: Path | None = None,
     json_file: Annotated[Path | None, tyro.conf.arg(name="json")] = None,
 ) -> int:
@@ -231,9 +244,9 @@ def identify_gains(
         site: Where the real arm stands: its table, its room, and pushes that stop it.
         excitation: How far and how fast.
         address: Loopback address of the twin's robot.
-        log: Keep the log of every tick in this file, some 30 MB; of a real arm that moves by default in
-            logs/DATE-TIME.
-        json_file: Also write the result to this file.
+        log: Keep the log of every tick in this file, some 30 MB; of a real arm, which must move for it, by
+            default in logs/DATE-TIME.
+        json_file: Also write the result to this file; a real arm must move for it.
     """
     validation.check_json(json_file)
     if twin == (robot is not None):
@@ -241,6 +254,9 @@ def identify_gains(
     if twin and move:
         raise ValueError("--move is for a real arm: the twin's moves anyway")
     _refuse_of_robot(twin, site=(site, _SITE))
+    if robot is not None and address != _OF_TWIN["address"]:
+        raise ValueError("--address: of the twin's robot; a real one's stands after --robot")
+    _refuse_at_rest(robot is not None and not move, log=log, json=json_file)
     from dris.cli.identification import on_robot, on_twin
     from dris.robot.log import new_folder
     from dris.robot.runtime import Runtime

@@ -176,7 +176,7 @@ class TwinRig:
         Raises:
             ArmError: It does not get there.
         """
-        session.connect()
+        session.connect(clear=True)
         session.start()
         until = self.twin.time_s + LONGEST_HOMING_S
         while session.state == "homing" and self.twin.time_s < until:
@@ -256,7 +256,7 @@ def _one(
 ) -> Outcome:
     rig.gate.tick(lambda: rig.prepare(what, launch, seed, perfect))
     rig.gate.release()
-    session.connect()
+    session.connect(clear=True)
     session.start()
     eyes: LookingObserver | None = None
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -60,8 +61,19 @@ def drive_of(config: CatchingConfig, gains: Path | None, simulated: bool = False
 
 
 def is_simulated(address: str) -> bool:
-    """Whether a robot's address is a `dris fci-twin`'s, which needs no real-time kernel."""
+    """Whether a robot's address is a `dris fci-twin`'s, which needs no real-time kernel.
+
+    By the address alone: the robot is asked only once it is connected. `taken_for` says what was made of it.
+    """
     return address.startswith("127.")
+
+
+def taken_for(address: str) -> Check:
+    """What an arm at an address is taken for, so that nobody reaches a real one as a simulated one."""
+    if is_simulated(address):
+        found = "is on this computer, so it is taken for SIMULATED: no real-time kernel, gains of the twin do"
+        return Check("robot", True, f"{address} {found}; reach a real arm by its own address, no tunnel")
+    return Check("robot", True, f"{address} is taken for a real arm: with a real-time kernel, and its gains")
 
 
 def connection(
@@ -95,7 +107,9 @@ def on_robot(
     drive = drive_of(config, gains, is_simulated(address))
     fr3 = connection(address, config, drive, site, speed_share)
     with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig, site) as eyes:
-        good = passed(preflight(runtime, arm, speed_share, site))
+        good = passed(chain([taken_for(address)], preflight(runtime, arm, speed_share, site)))
+        if eyes is None:
+            print(f"{'--':>6}  eyes     not looked at: tell --rig.file FILE, the calibration of the cameras")
         if eyes is not None and rig.file is not None:
             good = passed(_look(eyes, arm, config, rig.file, rig.unconfirmed)) and good
         if eyes is None or not good or not move:

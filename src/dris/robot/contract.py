@@ -109,6 +109,25 @@ def sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+def check_folder(out: Path) -> None:
+    """Refuse to export into a folder that holds anything but an earlier export.
+
+    Raises:
+        ValueError: A README.md or run.py in it may be somebody else's.
+    """
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    try:
+        ours = read_json(out / CONTRACT).get("kind") == KIND
+    except (OSError, ValueError):
+        ours = False
+    if not ours:
+        raise ValueError(
+            f"--out {out} holds files, and no export of a policy (no {CONTRACT}): README.md and {RUN} among "
+            "them would be overwritten; name a new or an empty folder"
+        )
+
+
 def read_contract(folder: Path) -> Contract:
     """The contract in a folder that `dris export` made, after comparing the files beside it.
 

@@ -239,13 +239,19 @@ class DriverProcess:
             raise
 
 
+def _end_once(number: int, frame: object) -> None:
+    """The first SIGTERM ends the driver, which stops the arm; a second must not break into that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise SystemExit(143)
+
+
 def _serve(
     connection: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float, close_s: float
 ) -> None:
     """The driver's process: obey, and stop the arm when nobody asks any more."""
     for ignored in IGNORED:
         signal.signal(ignored, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(SystemExit(143)))
+    signal.signal(signal.SIGTERM, _end_once)
     pipe = _End(connection)
     try:
         arm = make_arm(config)
@@ -275,6 +281,7 @@ def _serve(
     except (EOFError, OSError):
         pass  # the session is gone
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # or one that comes now would cut the soft stop
         # libfranka waits for a robot's answer without end, and heeds no signal but one that kills.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, close_s)

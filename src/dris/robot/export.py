@@ -33,7 +33,17 @@ from dris.evaluation.registry import PolicyHandle, find_policy, policy_file, tra
 from dris.evaluation.scores import score
 from dris.learning.policy import Policy
 from dris.robot.card import model_card
-from dris.robot.contract import CONTRACT, GOLDEN, HASHED, METADATA, ONNX, RUN, WEIGHTS, sha256
+from dris.robot.contract import (
+    CONTRACT,
+    GOLDEN,
+    HASHED,
+    METADATA,
+    ONNX,
+    RUN,
+    WEIGHTS,
+    check_folder,
+    sha256,
+)  # fmt: skip
 from dris.robot.describe import contract_of
 from dris.robot.frame_cases import frame_cases
 
@@ -65,7 +75,7 @@ def export(name: str, out: Path, episodes: int = 1000, task: str | None = None) 
 
     Args:
         name: Of the policy: one that ships, a run folder, a file.
-        out: Folder, made if it is not there; what an earlier export left in it is replaced.
+        out: Folder, made if it is not there, and empty; or of an earlier export, whose files are replaced.
         episodes: Of each of the model card's scores; 0: none.
         task: Where its task is now, if not where its file says.
 
@@ -73,8 +83,9 @@ def export(name: str, out: Path, episodes: int = 1000, task: str | None = None) 
         The contract.
 
     Raises:
-        ValueError: There is no such policy, or it is a baseline.
+        ValueError: There is no such policy, it is a baseline, or the folder holds something else.
     """
+    check_folder(out)
     check_extra("onnx", "export")
     handle = find_policy(name, task)
     policy = trained_policy(handle)

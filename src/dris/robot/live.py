@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from dris.catching.loop import CatchLoop
 from dris.perception.plate import Plate
 from dris.robot.arm import ArmError
 from dris.robot.ending import Ended, ended_by_signals, heed, interruptibly
@@ -51,7 +52,9 @@ def run_live(
     sleep: Callable[[float], None] = time.sleep,
     show: Callable[[TickTimes], None] = lambda ticks: None,
 ) -> int:
-    """Catch until ended; the arm is stopped softly on every way out. Returns how many balls were acted on.
+    """Catch until ended; the arm is stopped softly on every way out.
+
+    Returns how many balls the policy acted on, kept or lost.
 
     Args:
         session: Not yet connected.
@@ -62,10 +65,14 @@ def run_live(
         show: Called every tick with how long they take: `dris.robot.terminal.LiveView.show`, for instance.
     """
     acted, ticks = 0, TickTimes()
+    counted: CatchLoop | None = None
 
     def after() -> None:
-        nonlocal acted
-        acted += _next(session, ticks)
+        nonlocal acted, counted
+        loop = session.loop
+        if loop is not None and loop.began_s is not None and loop is not counted:
+            acted, counted = acted + 1, loop
+        _next(session, ticks)
         with interruptibly():
             show(ticks)
 
@@ -148,13 +155,11 @@ def _tick(
             sleep(left)
 
 
-def _next(session: Session, ticks: TickTimes) -> int:
-    """Arm when at home, if ticks are quick; return after a catch; one if a ball was acted on."""
+def _next(session: Session, ticks: TickTimes) -> None:
+    """Arm when at home, if ticks are quick; return after a catch."""
     if session.state == "homed" and ticks.known:
         slow = ticks.too_slow()
         session.arm_now(unless=slow and (session.reason or slow))  # figures change with every tick
     began_s = None if session.loop is None else session.loop.began_s
     if session.state in CATCHING and began_s is not None and session.clock() - began_s >= KEEP_S:
         session.go_home()
-        return 1
-    return 0

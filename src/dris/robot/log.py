@@ -72,6 +72,8 @@ class Log:
     file: TextIO | None = None
     made_of: dict[str, Any] | None = None
     """For the first line, as long as that is not written."""
+    closed: bool = False
+    """Whether it was kept and nothing more can be added."""
 
     @classmethod
     def open(cls, path: Path | None, **made_of: Any) -> Log:
@@ -99,8 +101,8 @@ class Log:
     def close(self) -> None:
         """Nothing more comes."""
         if self.file is not None:
-            self.file.close()
-            self.file = None
+            file, self.file, self.closed = self.file, None, True  # closed also where the disk is full
+            file.close()
 
 
 def _plain(value: Any) -> Any:

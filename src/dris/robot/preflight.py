@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dris.catching.joint_limits import JointLimits
 from dris.catching.kinematics import Kinematics
 from dris.catching.robot_model import robot_model
 from dris.catching.settings import CatchingConfig
@@ -16,6 +17,7 @@ from dris.robot.arm import Arm, ArmError
 from dris.robot.clearance import Clearance
 from dris.robot.paths import WayHome
 from dris.robot.payload import compare
+from dris.robot.ready import at_end, stricter, why_not
 from dris.robot.runtime import Runtime
 from dris.robot.safety import outside
 from dris.robot.safety_config import Clause, SafetyConfig
@@ -23,8 +25,6 @@ from dris.robot.site_config import SiteConfig
 
 MEDIAN_S, SLOWEST_S = 0.001, 0.02
 """A policy may take so long in the median, and at the 99th percentile, of a control step of 50 ms."""
-STILL = 0.05
-"""An arm that moves faster is being guided, or pushed [rad/s]."""
 MASS_SHARE = 0.1
 """A link may be so much heavier or lighter than the model's: so much was the filter tried with [design]."""
 WAY_S = 0.02
@@ -110,29 +110,41 @@ def _latency(runtime: Runtime) -> Check:
 
 def _state(arm: Arm) -> Check:
     state = arm.state()
-    if state.error:
-        return Check("arm", False, f"{state.error}: clear it at the robot")
-    fastest = float(np.abs(state.dq).max())
-    if not fastest <= STILL:
-        return Check("arm", False, f"a joint moves at {fastest:.2f} rad/s: let go of the robot")
+    if why := why_not(state):
+        return Check("arm", False, why)
     return Check("arm", True, f"answers, at rest at {np.round(state.q, 2).tolist()} rad")
 
 
 def _limits(arm: Arm, config: CatchingConfig) -> Check:
-    """A robot that allows less than the training's arm would be stopped by the filter all the time."""
-    told, trained = arm.limits(), Kinematics(config.home, config.mount).limits
-    for name, fewer in (("low", told.low > trained.low + 1e-3), ("high", told.high < trained.high - 1e-3)):
-        if fewer.any():
-            joint = int(np.argmax(fewer)) + 1
-            return Check(
-                "limits", True, f"joint {joint} ends sooner ({name}) than in training: the filter keeps to it"
-            )
-    if (told.speed < trained.speed - 1e-3).any():
-        joint = int(np.argmax(told.speed < trained.speed - 1e-3)) + 1
-        now, then = told.speed[joint - 1], trained.speed[joint - 1]
+    """An arm that is slower than the training's would be stopped by the filter all the time."""
+    told, published = arm.limits(), Kinematics(config.home, config.mount).limits
+    slower = ~(told.speed >= published.speed - 1e-3)  # a number that is none is slower
+    if slower.any():
+        joint = int(np.argmax(slower)) + 1
+        now, then = told.speed[joint - 1], published.speed[joint - 1]
         found = f"joint {joint} may go at {now:.2f} rad/s, in training {then:.2f}"
         return Check("limits", False, f"{found}: this is another arm than the policy was trained for")
-    return Check("limits", True, "ranges and speeds are those of the training's arm, or wider")
+    kept = stricter(told, published)
+    others = [
+        f"{words}: {parts}, {what_counts}"
+        for words, parts, what_counts in (
+            ("narrower than in training", _differ(kept, published), "which the filter keeps to"),
+            ("wider than published", _differ(kept, told), "of which the published ones count"),
+        )
+        if parts
+    ]
+    same = "ranges, speeds and what bounds them near an end are those of the training's arm"
+    return Check("limits", True, "; ".join(others) or same)
+
+
+def _differ(kept: JointLimits, limits: JointLimits) -> str:
+    """In which parts and joints limits are not those that are kept."""
+    off = {name: ~(np.abs(values - getattr(limits, name)) <= 1e-3) for name, values in vars(kept).items()}
+    return ", ".join(
+        f"{name} of joint {', '.join(str(joint + 1) for joint in np.flatnonzero(joints))}"
+        for name, joints in off.items()
+        if joints.any()
+    )
 
 
 def _masses(arm: Arm, config: CatchingConfig) -> Check:
@@ -154,11 +166,9 @@ def _masses(arm: Arm, config: CatchingConfig) -> Check:
 
 
 def _posture(arm: Arm, config: CatchingConfig) -> Check:
-    q, limits = arm.state().q, arm.limits()
-    inside = (q > limits.low + 1e-3) & (q < limits.high - 1e-3)  # a number that is none is not
-    if not inside.all():
-        joint = int(np.argmin(inside)) + 1
-        return Check("posture", False, f"joint {joint} is at the end of its range: guide it away by hand")
+    q = arm.state().q
+    if why := at_end(q, stricter(arm.limits(), Kinematics(config.home, config.mount).limits)):
+        return Check("posture", False, why)
     way = float(np.abs(q - np.array(config.home)).max())
     return Check("posture", True, f"{way:.2f} rad from home, the furthest joint")
 
@@ -168,7 +178,8 @@ def _way(arm: Arm, config: CatchingConfig, speed_share: float, site: SiteConfig)
     kinematics = Kinematics(config.home, config.mount)
     clearance = Clearance(kinematics.home, config.mount)
     safety = site.safety(config.stiffness, config.damping)
-    way = WayHome(arm.state().q, kinematics.home, arm.limits().slowed(speed_share))
+    limits = stricter(arm.limits(), kinematics.limits).slowed(speed_share)
+    way = WayHome(arm.state().q, kinematics.home, limits)
     steps = max(math.ceil(way.duration_s / WAY_S), 1)
     for step in range(steps + 1):
         at_s = way.duration_s * step / steps

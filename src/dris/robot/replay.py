@@ -158,7 +158,7 @@ class _Past:
             raise ValueError(f"{path}: limits: {error}") from error
         self.speed_share: float = typed(share, float, f"{path}: speed_share")
         self.eyes, self.heard = Recorded(), _Heard()
-        self.now = Tick(0.0, "connected", [], [])
+        self.now, self._begun = Tick(0.0, "connected", [], []), False
 
     # As an arm.
 
@@ -180,10 +180,11 @@ class _Past:
 
     def state(self) -> ArmState:
         """Of the present line."""
-        return ArmState(self.now.time_s, np.array(self.now.q), np.array(self.now.dq), True)
+        return ArmState(self.now.time_s, np.array(self.now.q), np.array(self.now.dq), self._begun)
 
     def begin(self, reference: np.ndarray) -> None:
-        """It is over."""
+        """From here on it moved."""
+        self._begun = True
 
     def exchange(self, reference: np.ndarray) -> ArmState:
         """As `state`."""

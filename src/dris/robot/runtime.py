@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -158,5 +159,5 @@ def _read_golden(file: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(file, allow_pickle=False) as golden:
             return {name: golden[name] for name in golden.files}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ContractError(f"{file} cannot be read: {error}") from error

@@ -24,6 +24,7 @@ This is no certified safety function. An FR3's enabling device and stop are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -74,17 +75,18 @@ def filter_reference(
     """
     last = np.array(now.last, dtype=float)
     told = np.concatenate((now.q, now.dq, now.torque, now.bias, last, now.inertia.ravel()))
-    if not (np.isfinite(told).all() and now.dt_s > 0):
+    if not (np.isfinite(told).all() and 0 < now.dt_s < math.inf):
         return Filtered(last, "stop", ("not finite",))
     if not abs(now.age_s) <= config.stop_age_s:  # NaN too
         return Filtered(last, "stop", ("stale",))
     try:
+        np.linalg.cholesky(now.inertia)  # of no arm, if it is not positive definite
         soft = _Soft(config, limits, clearance, now)
     except np.linalg.LinAlgError:
         return Filtered(last, "stop", ("not finite",))
-    verdict, held = _held(config, wished, now)
+    goal, verdict, held = _held(config, wished, now)
     walls = _Walls(config, clearance, last)
-    goal, fired = (last, {}) if held else walls.shorten(np.asarray(wished, dtype=float))
+    goal, fired = (goal, {}) if held else walls.shorten(goal)
     reference, cut_by = soft.applied(goal)
     fired |= cut_by
     if (held or any(cut_by.values())) and (near := walls.passed(reference)):
@@ -99,13 +101,18 @@ def filter_reference(
     return Filtered(reference, verdict, clauses, (*soft.beyond(reference), *walls.passed(reference)))
 
 
-def _held(config: SafetyConfig, wished: np.ndarray, now: Measured) -> tuple[Verdict, tuple[Clause, ...]]:
-    """Whether the last reference counts in place of the wish, and why."""
+def _held(config: SafetyConfig, wished: Any, now: Measured) -> tuple[np.ndarray, Verdict, tuple[Clause, ...]]:
+    """The wish [M], or the last reference that counts in its place, and why."""
+    last = np.array(now.last, dtype=float)
     if not -CLOCK_SLACK_S <= now.age_s <= config.hold_age_s:
-        return "hold", ("stale",)
-    if np.shape(wished) != np.shape(now.last) or not np.isfinite(wished).all():
-        return "hold", ("not finite",)
-    return "go", ()
+        return last, "hold", ("stale",)
+    try:
+        goal = np.asarray(wished, dtype=float)
+    except (TypeError, ValueError, OverflowError):  # words, things of other kinds, rows of other lengths
+        return last, "hold", ("not finite",)
+    if goal.shape != last.shape or not np.isfinite(goal).all():
+        return last, "hold", ("not finite",)
+    return goal, "go", ()
 
 
 class Driven:

@@ -32,6 +32,7 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Asked, Log, Tick
 from dris.robot.paths import Path, WayHome
+from dris.robot.ready import FROZEN_S, Heard, begins_at, cleared, stricter, why_not
 from dris.robot.safety import filter_reference
 from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
@@ -45,8 +46,6 @@ AT_HOME_RAD = 0.03
 """As near counts as home: soft gains leave some milliradians to friction [rad] [design]."""
 LONGEST_HOLD_S = 1.0
 """With nothing seen for longer, the catch is given up and the arm returns [s] [design]."""
-FROZEN_S = 0.1
-"""An arm that tells the same time for so long is not heard any more [s]."""
 LATE_S, MOST_RECOVERIES = 0.0015, 3
 """After a tick that was longer [s], the torque is taken from where the arm has come to."""
 
@@ -105,7 +104,7 @@ class Session:
         self.changes: list[tuple[float, State, str]] = []
         self.recoveries = 0
         self.loop: CatchLoop | None = None
-        self._now_s = self._last_s = self._rests_on_s = self._alive_s = -np.inf
+        self._now_s = self._last_s = self._rests_on_s = -np.inf
         self.measured: ArmState | None = None
         """What the arm told last."""
         self.seen: BallEstimate | None = None
@@ -118,36 +117,40 @@ class Session:
 
     # What a person asks for.
 
-    def connect(self) -> None:
+    def connect(self, clear: bool = False) -> None:
         """Read the arm and its limits; nothing moves.
 
+        Args:
+            clear: Clear an error, and say so: for simulated arms, which touch nobody. A real one's clears
+                whoever has looked, at the robot.
+
         Raises:
-            ArmError: It moves, does not answer, or is in an error that does not clear.
+            ArmError: It moves, does not answer or is in an error, or the session's log is closed.
         """
         if self.state in MOVING or self.state == "homed":
             raise ArmError(f"the session is {self.state}: stop it before connecting again")
-        state, self._now_s = self.arm.state(), self.clock()
-        if state.error:
-            if self.recoveries >= MOST_RECOVERIES or not self.arm.recover():
-                self._go("fault", state.error)
-                raise ArmError(f"the robot is in an error: {state.error}; clear it at the robot")
-            self.recoveries += 1
-        limits = self.arm.limits()
+        if self._log.closed:  # or the arm would move and nobody could say why
+            raise ArmError("the log of this session is closed: make a new session, with a log of its own")
+        state, self._now_s, said = self.arm.state(), self.clock(), ""
+        may = clear and self.recoveries < MOST_RECOVERIES
+        if state.error and may and (said := cleared(self.arm, state.error)):
+            self.recoveries, state = self.recoveries + 1, self.arm.state()
+        if why := why_not(state):
+            self._go("fault", why)
+            raise ArmError(f"the arm does not begin: {why}")
+        limits = stricter(self.arm.limits(), self.kinematics.limits)
         self._log.tell(limits=limits)
         self.limits = limits.slowed(self.speed_share)
-        self._go("connected", "")
+        self._go("connected", said)
 
     def start(self) -> None:
-        """Begin to obey references where the arm is, and go home slowly."""
+        """Begin to obey references where the arm is, if nothing has stopped it meanwhile; go home slowly."""
         self._expect("connected")
-        q = self.arm.state().q
-        low, high = self.limits.low + 1e-3, self.limits.high - 1e-3
-        if not (np.isfinite(q).all() and (q > low).all() and (q < high).all()):
-            raise ArmError(f"a joint is at the end of its range, at {np.round(q, 3).tolist()}: guide it away")
+        q = begins_at(self.arm, self.limits)
         self.arm.begin(q)
         self._sent, self._torque = q.copy(), self.kinematics.bias(q, np.zeros_like(q))
         self.measured, self._now_s = None, self.clock()
-        self._alive_s = self._last_s = self._now_s
+        self._last_s, self._heard = self._now_s, Heard(self._now_s)
         self.shaper = Shaper(self._law, self.limits, np.array(TAU_MAX))
         """What turns a wish into a reference for the filter; a test of the filter alone takes it away."""
         self._boundary = Boundary(self.safety, self._clearance, q)
@@ -217,10 +220,8 @@ class Session:
             return self.stop(str(error), "fault")
         if measured.error or not measured.moving:
             return self.stop(measured.error or "the arm no longer obeys: the driver stopped it", "fault")
-        if self.measured is None or measured.time_s != self.measured.time_s:
-            self._alive_s = now_s
-        elif now_s - self._alive_s > FROZEN_S:
-            return self.stop(f"the arm has told the same state for {FROZEN_S} s", "fault")
+        if self._heard.frozen(measured.time_s, now_s):
+            return self.stop(f"the arm has told the same state for {FROZEN_S} s, or no later one", "fault")
         self.measured = measured
         if broken := self._boundary.broken(measured.q):
             return self.stop(broken)
@@ -231,7 +232,7 @@ class Session:
             if self.state not in WITH_LOOP:  # then the catch loop tells
                 self._teller.tell_if_due(self.observer, now_s, measured.q)
             wished = self._wished(now_s, measured)
-        except ValueError as error:  # an action that is not finite
+        except (ValueError, RuntimeError) as error:  # an action that is not finite, a way that is none
             return self.stop(str(error), "fault")
         if self.state in MOVING or self.state == "homed":
             self._send(now_s, measured, wished)
@@ -345,6 +346,5 @@ class Session:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self._log.close()
-            self._log = Log()
             if self.state in MOVING or self.state in ("connected", "homed"):
                 self.stop(f"the log cannot be written: {error.strerror}", "fault")

@@ -25,6 +25,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
+FILES = ("policy.onnx", "golden.npz", "model.safetensors", "run.py")
+"""Beside contract.json, which has their hashes."""
+
 
 class Policy:
     """States and condition in, actions within [-1, 1] out."""
@@ -33,14 +36,20 @@ class Policy:
         """Load, compare hashes and contract, answer the golden cases; ValueError if anything differs."""
         folder = Path(folder)
         self.contract = json.loads((folder / "contract.json").read_text())
-        for name, expected in self.contract["files"].items():
-            if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
+        hashes = self.contract.get("files") if isinstance(self.contract, dict) else None
+        for name in FILES:
+            if not isinstance(hashes, dict) or name not in hashes:
+                raise ValueError(f"contract.json has no hash of {name}: copy the folder again")
+            if hashlib.sha256((folder / name).read_bytes()).hexdigest() != hashes[name]:
                 raise ValueError(f"{name} is not the file that was exported: copy the folder again")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(
-            (folder / "policy.onnx").read_bytes(), options, providers=["CPUExecutionProvider"]
-        )
+        try:
+            self._session = onnxruntime.InferenceSession(
+                (folder / "policy.onnx").read_bytes(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's own exceptions have no common base
+            raise ValueError(f"policy.onnx cannot be run ({error}): copy the folder again") from error
         carried = self._session.get_modelmeta().custom_metadata_map.get("dris", "{}")
         changed = _difference(json.loads(carried), {**self.contract, "files": None})
         if changed:
@@ -72,7 +81,9 @@ class Policy:
             place, tilt = episode.target(cases["action"][k], seen[2])
             found = np.concatenate((states, condition, place, tilt))
             errors.append(np.abs(found - cases["expected"][k]).max())
-        worst = float(max(errors))
+        if not errors:
+            raise ValueError("golden.npz holds no golden case: copy the folder again")
+        worst = float(np.max(errors))  # not a number, if any of them is none
         if not worst <= self.contract["tolerance"]:
             raise ValueError(f"answers {worst:.1e} away from its golden cases: do not use it on this machine")
         return worst
@@ -133,8 +144,8 @@ def main():
     """Check the policy, and say what it is."""
     try:
         policy = Policy()
-    except (ValueError, OSError, KeyError) as error:
-        print(f"run.py: {error}", file=sys.stderr)
+    except Exception as error:  # whatever is damaged, one line says so
+        print(f"run.py: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
         return 2
     contract = policy.contract
     print(f"{contract['policy']}: within {policy.largest_error:.0e} of its golden cases")

@@ -1,0 +1,87 @@
+"""What an arm must be before it begins and while it moves, whoever looks: preflight or session."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from dris.catching.joint_limits import JointLimits
+from dris.robot.arm import Arm, ArmError, ArmState
+
+STILL = 0.05
+"""An arm that moves faster is being guided, or pushed [rad/s]."""
+FROZEN_S = 0.1
+"""An arm that tells no later time for so long is not heard any more [s]."""
+
+
+def why_not(state: ArmState) -> str:
+    """What keeps an arm from beginning; nothing: no error stops it, and it rests."""
+    if state.error:
+        return f"{state.error}; look at why, and clear it at the robot"
+    fastest = float(np.abs(state.dq).max(initial=0.0))
+    if not fastest <= STILL:
+        return f"a joint moves at {fastest:.2f} rad/s: let go of the robot"
+    return "it still obeys references of before: stop it first" if state.moving else ""
+
+
+def at_end(q: np.ndarray, limits: JointLimits) -> str:
+    """Which joint stands at the end of its range, and what to do; nothing: none does."""
+    inside = (q > limits.low + 1e-3) & (q < limits.high - 1e-3)  # a number that is none is not
+    if inside.all():
+        return ""
+    joint = int(np.argmin(inside)) + 1
+    return f"joint {joint} is at the end of its range: guide it away by hand"
+
+
+def stricter(told: JointLimits, published: JointLimits) -> JointLimits:
+    """Of what a robot tells and what Franka publishes, joint by joint, what allows less.
+
+    A robot's model may be edited, or another arm's; the policy, the filter's tests and the model know the
+    published one.
+    """
+    return JointLimits(
+        np.maximum(told.low, published.low),
+        np.minimum(told.high, published.high),
+        np.minimum(told.speed, published.speed),
+        np.maximum(told.offset, published.offset),
+        np.minimum(told.deceleration, published.deceleration),
+    )
+
+
+def cleared(arm: Arm, error: str) -> str:
+    """Clear an error, and say so; what was cleared, or nothing, if it does not clear."""
+    if not arm.recover():
+        return ""
+    said = f"cleared, as it was asked to: {error}"
+    print(f"dris: {said}", file=sys.stderr, flush=True)
+    return said
+
+
+def begins_at(arm: Arm, limits: JointLimits) -> np.ndarray:
+    """Joints [M] where an arm may begin to move.
+
+    Raises:
+        ArmError: It may not: something has stopped it, it moves, or it is at the end of its range.
+    """
+    state = arm.state()
+    if why := why_not(state) or at_end(state.q, limits):
+        raise ArmError(f"the arm does not begin: {why}")
+    return state.q
+
+
+class Heard:
+    """Whether an arm's time goes on."""
+
+    def __init__(self, now_s: float):
+        self._since_s, self._latest_s = now_s, -math.inf
+
+    def frozen(self, told_s: float, now_s: float) -> bool:
+        """Whether the arm, whose clock tells `told_s`, has told no later time for too long.
+
+        A time that stands still, goes back or is no number is not later.
+        """
+        if told_s > self._latest_s:
+            self._since_s, self._latest_s = now_s, told_s
+        return not now_s - self._since_s <= FROZEN_S
