@@ -50,7 +50,7 @@ def looked(arm, speed_share=1.0, **policy):
 def test_an_arm_at_home_passes_with_its_versions(capsys):
     checks = looked(Questioned())
     assert [name for name, check in checks.items() if check.ok] == [
-        "policy", "latency", "driver", "arm", "limits", "masses", "posture", "site", "way", "payload",
+        "policy", "latency", "task", "driver", "arm", "limits", "masses", "posture", "site", "way", "payload",
     ]  # fmt: skip
     assert checks["driver"].found == "of no robot"
     assert passed(iter(checks.values())) and "    ok  way      inside" in capsys.readouterr().out
@@ -60,6 +60,12 @@ def test_an_arm_at_home_passes_with_its_versions(capsys):
 def test_home_is_inside_the_walls_whatever_the_preset(name):
     task = PRESETS[name]
     assert looked(Questioned(q=np.array(task.home)), task=task)["way"].ok
+
+
+def test_a_policy_trained_without_the_robot_s_limits_is_told():
+    assert "task" not in looked(Questioned(), task=PRESETS["fr3"])
+    told = looked(Questioned(), task=PRESETS["released"])["task"]
+    assert told.ok and "without an FR3's limits" in told.found and "--preset fr3" in told.found
 
 
 SLOW_JOINT = replace(LIMITS, speed=LIMITS.speed * (1 - 0.5 * ONE[2]))

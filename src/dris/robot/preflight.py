@@ -75,6 +75,11 @@ def preflight(
     except ValueError as error:
         yield Check("task", False, str(error))
         return
+    if config.torque_rate is None:
+        found = (
+            "trained without an FR3's limits of torque rate and speed: the law holds it back, and it may miss"
+        )
+        yield Check("task", True, f"{found}; --preset fr3 trains inside them")
     yield _asked("driver", lambda: Check("driver", True, arm.versions() or "tells no versions"))
     yield _asked("arm", lambda: _state(arm))
     yield _asked("limits", lambda: _limits(arm, config))
