@@ -313,6 +313,25 @@ def test_verbs_that_draw_do_so_without_a_screen(here, monkeypatch):
     assert seen == ["egl", None]
 
 
+def test_a_belief_before_a_policy_is_named_in_every_row(tmp_path, here):
+    file = tmp_path / "scores.json"
+    asked = "--conditions", "noise-2", "--episodes", 20, "--json", file
+    for name, expected in (("own", "none"), ("none", "none"), ("kalman", "kalman")):
+        here("evaluate", "e2e", "--belief", name, *asked)
+        (row,) = json.loads(file.read_text())
+        assert row["belief"] == expected and ("belief_restarts" in row) == (expected != "none")
+    out = here("evaluate", "e2e", "--belief", "None", *asked, ok=False)
+    assert out.returncode == 2 and "own" in out.stdout + out.stderr  # which is none and which the policy's?
+
+
+def test_a_world_without_beliefs_refuses_them_before_anything_runs(here):
+    """The first policy once ran, and its score was lost with the refusal of the second."""
+    for world, belief in (("physx", "own"), ("twin", "kalman")):
+        asked = "--world", world, "--belief", belief, "--conditions", "clean", "--episodes", 1
+        out = here("evaluate", "still", "belief-robot", *asked, ok=False)
+        assert out.returncode == 2 and out.stdout == "" and "belief" in out.stderr
+
+
 def test_the_version_is_told():
     assert dris("--version").stdout == f"dris {dris_package.__version__}\n"
 

@@ -51,6 +51,14 @@ def test_the_belief_changes_what_is_learned_and_comes_with_the_policy(whole, tmp
     assert own.reward == evaluate(handle, "noise-4", 20, 5, handle.belief).reward
 
 
+@pytest.mark.parametrize("prior", [(0.9, 0.3), (0.3, 3.0)])
+def test_ranges_that_physics_refuses_leave_the_folder_to_the_next_try(prior, tmp_path):
+    wrong = in_loop(belief=BeliefConfig(instances=4, prior=(("restitution", *prior),)))
+    with pytest.raises(ValueError, match=r"belief.prior \(\('restitution'"):
+        train(tmp_path / "run", wrong, make=CatchingTask)
+    assert not (tmp_path / "run/config.json").exists()
+
+
 def test_a_run_can_begin_with_what_another_has_learned(whole, tmp_path):
     """With a learning rate of next to nothing it stays there."""
     still = replace(tiny().ppo, learning_rate=1e-12, ema_window=0.0, weight_decay=0.0)
