@@ -22,7 +22,7 @@ def leading(results: Results, paper: Published) -> dict[str, bytes]:
     published = bands_of(paper, "success").get("dris-200", {})
     if published:
         middle = [sum(published[condition]) / 2 for condition in NOISE]
-        left.plot(levels, middle, ":", color="black", lw=1, label="the paper's DRIS-200")
+        left.plot(levels, middle, ":", color="black", lw=1, label="the paper's DRIS-200 (0.2 m/s)")
     lines = [("e2e", belief) for belief in COLOURS] + [("loop", "ensemble")]
     for method, belief in lines:
         found = [estimate(results.scores(PRESET, method, f"{belief}/{c}")) for c in NOISE]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from dris.core.schema import read_as
+from msgspec import Struct
+
+from dris.core.schema import Count, Figure, Rate, read_as
 from dris.experiments.study.filters import INSIDE, Filters
 from dris.experiments.study.plan import BELIEF_METHODS, split
 from dris.experiments.study.published import load_published
@@ -14,6 +17,8 @@ from dris.report.html import write_page
 
 FILTERS = ("none", "kalman", "nominal", "particles", "ensemble")
 """In the order of the page: the best last."""
+SETS_AND_FILTERS = ("e2e", "dris-10", "dris-200", "e2e-noise", "loop", "dris-loop")
+"""Single balls, sets, noise in training, and a belief in training after the first two."""
 MEANING = {
     "none": "what the sensor says, as the paper's policies see it",
     "kalman": "a Kalman filter that knows gravity and neither plate nor bounce",
@@ -33,8 +38,52 @@ def report_belief(folder: Path, out: Path) -> Path:
     return write_page(
         out, "belief.html", files,
         results=results, study=BeliefTables(results), meaning=MEANING, filters=filters, inside=INSIDE,
-        title_of=title_of,
+        title_of=title_of, ablation=read_ablation(folder / "ablation.json"),
     )  # fmt: skip
+
+
+class _Told(Struct, frozen=True, rename={"slower": "success_0.2"}):
+    policy: str
+    known: list[str]
+    noise: Figure
+    success: Rate
+    slower: Rate | None = None
+
+
+class _Ablation(Struct, frozen=True):
+    """ablation.json."""
+
+    episodes: Count
+    seed: Count
+    rows: list[_Told]
+
+    @property
+    def levels(self) -> list[float]:
+        """Noise."""
+        return sorted({row.noise for row in self.rows})
+
+    @property
+    def lines(self) -> list[tuple[str, list[str], list[_Told]]]:
+        """Policy, what it was told, a row a noise."""
+        found: dict[tuple[str, tuple[str, ...]], list[_Told]] = {}
+        for row in sorted(self.rows, key=lambda row: row.noise):
+            found.setdefault((row.policy, tuple(row.known)), []).append(row)
+        return [(policy, list(known), rows) for (policy, known), rows in found.items()]
+
+
+def read_ablation(file: Path) -> _Ablation | None:
+    """What `dris study ablation` has written, if it has."""
+    return read_as(file, _Ablation, "ablation") if file.exists() else None
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """Sets and filter side by side."""
+
+    columns: list[tuple[str, str]]
+    """Measure in words, "" where there is one alone; condition."""
+    rows: list[tuple[str, list[Estimate | None]]]
+    """Method; an estimate without a belief and one behind the ensemble for each column."""
 
 
 class BeliefTables:
@@ -64,6 +113,21 @@ class BeliefTables:
         """Estimates over seeds, by condition."""
         names = [f"{belief}/{condition}" for condition in conditions]
         return [estimate(self.results.scores(preset, method, name, measure)) for name in names]
+
+    def purpose(self, preset: str = "released") -> Purpose:
+        """What sets bring without a belief and with one, under noise and from ramps."""
+        asked = [(measure, "noise-4") for measure in ("success", "success_0.2")] + [("", "ramp-2.0")]
+        rows = []
+        for method in SETS_AND_FILTERS:
+            found = [
+                one
+                for measure, condition in asked
+                for belief in ("none", "ensemble")
+                for one in self.row(preset, method, belief, [condition], measure or "success")
+            ]
+            if any(found):
+                rows.append((method, found))
+        return Purpose([(title_of(m) if m else "", condition) for m, condition in asked], rows)
 
     def measures(self, preset: str) -> list[str]:
         """Measures of success that all runs of a preset have."""
