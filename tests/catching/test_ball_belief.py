@@ -127,6 +127,27 @@ def test_a_camera_s_sight_pulls_across_its_ray_and_not_along_it():
     assert (deviation[:3] > 0).all()
 
 
+def test_a_sight_with_a_covariance_pulls_along_the_axis_that_is_exact():
+    camera, truth = laboratory_rig()[0], np.array([0.69, 0.05, 0.9])
+    point = camera.to_camera(truth)
+    sight = sight_through(0.0, 0, camera, (point[0] / point[2], point[1] / point[2]), 0.03)
+    start = np.append(truth + (0.02, -0.01, 0.015), (0, 0, 0)), np.diag([4e-4] * 3 + [1e-6] * 3)
+
+    def after(noise_px):
+        belief = believing(until_s=0.1, instances=200)
+        belief.begin(0.0, *start, 0.03)
+        before = belief.at(0.0)[0]
+        belief.see(sight, noise_px)
+        return sight.error_px(before[:3]), sight.error_px(belief.at(0.0)[0][:3]), belief.at(0.0)[0]
+
+    np.testing.assert_allclose(after(0.5)[2], after(0.25 * np.eye(2))[2], atol=1e-12)
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])  # exact along its first column, worth nothing along the other
+    before, now, _ = after(turn @ np.diag([0.25, 1e8]) @ turn.T)
+    assert abs(turn[:, 0] @ now) < 0.5 < 3 < abs(turn[:, 0] @ before)
+    # The ensemble's axes are correlated by chance, 1 / sqrt(200) of what was moved.
+    assert abs(turn[:, 1] @ (now - before)) < 0.25 * abs(turn[:, 0] @ before)
+
+
 def test_a_sight_of_something_else_pulls_nothing_and_is_counted():
     belief = believing(until_s=0.1)
     belief.begin(0.0, bounce(0.0), np.diag(SIGMA**2), 0.03)
@@ -259,6 +280,8 @@ def test_what_makes_no_sense_is_refused_and_the_belief_unharmed():
         belief.begin(0.0, bounce(0.0), -np.eye(6), 0.03)
     with pytest.raises(ValueError, match="begins at finite numbers"):
         belief.begin(0.0, np.full(6, np.nan), np.eye(6), 0.03)
+    with pytest.raises(ValueError, match="begins at finite numbers, below 1000 m"):
+        belief.begin(0.0, np.full(6, 1e30), np.eye(6), 0.03)
     askew = np.diag(SIGMA**2)
     askew[0, 1] = 1e-5
     for covariance, radius_m, message in (
@@ -289,8 +312,20 @@ def test_what_makes_no_sense_is_refused_and_the_belief_unharmed():
     for at, sigma_px in ((math.nan, 0.5), (point[0] / point[2], 0.0), (point[0] / point[2], math.nan)):
         with pytest.raises(ValueError, match="a sight must be finite and its deviation positive"):
             belief.see(sight_through(0.055, 0, laboratory_rig()[0], (at, point[1] / point[2])), sigma_px)
+    sight = sight_through(0.055, 0, laboratory_rig()[0], (point[0] / point[2], point[1] / point[2]))
+    for covariance, message in (
+        (np.eye(3), r"2 numbers has shape \(2, 2\), got \(3, 3\)"),
+        (np.diag([1.0, -1.0]), "no negative eigenvalue"),
+        (np.diag([1.0, 0.0]), "full rank"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            belief.see(sight, covariance)
     with pytest.raises(ValueError, match="joints must be finite"):
         belief.track_plate(math.nan, np.zeros(3), np.eye(3))
+    with pytest.raises(ValueError, match=r"a rotation \(3, 3\), got \(2,\) and \(3, 3\)"):
+        belief.track_plate(0.2, np.zeros(2), np.eye(3))
+    with pytest.raises(ValueError, match="is no rotation"):
+        belief.track_plate(0.2, np.zeros(3), np.zeros((3, 3)))
     assert belief.time_s == 0.05 and np.array_equal(belief.at(0.06)[0], before)
     for name, value in (("instances", 1), ("gate", 0.0), ("restitution", (0.9, 0.2))):
         with pytest.raises(ValueError, match="at least 2 instances|gate must be|restitution must be"):

@@ -74,11 +74,20 @@ def whiten(predicted: Any, observed: Any, covariance: Any) -> tuple[Any, Any]:
                 f"a covariance of {size} numbers has shape {(size, size)} and goes with {size} of {what}, "
                 f"got {np.shape(values)}"
             )
+    to_axes = whitening(covariance, size)
+    return predicted @ to_axes, observed @ to_axes
+
+
+def whitening(covariance: Any, size: int) -> Any:
+    """What takes errors [..., S] to the axes of their covariance [S, S], each in its own deviation [S, S].
+
+    Raises:
+        ValueError: It is no covariance, or an observation cannot be exact along an axis.
+    """
     variances, axes = principal(covariance, size)
     if not variances.min() > 0:
         raise ValueError("an observation is exact along no axis: its covariance must have full rank")
-    to_axes = axes / np.sqrt(variances)
-    return predicted @ to_axes, observed @ to_axes
+    return axes / np.sqrt(variances)
 
 
 def ensemble_update(values: Any, predicted: Any, observed: Any, deviation: Any) -> Update:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dris.belief.ensemble import check_observation, pulled
+from dris.belief.ensemble import check_observation, pulled, whitening
 from dris.catching.believed_balls import DRAG, PHYSICS, STATE, SUBSTEP_S, Balls
 from dris.catching.instances import RADII, PlateMotion, keep_possible, possible_parameters
 from dris.catching.plate_past import KEPT_S, PlatePast
@@ -102,11 +102,8 @@ class BallBelief:
         """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say.
 
         Raises:
-            ValueError: That is no place, or not finite, or no rotation.
+            ValueError: That is no place, or no rotation.
         """
-        if np.shape(position) != (3,) or np.shape(rotation) != (3, 3):
-            shapes = f"{np.shape(position)} and {np.shape(rotation)}"
-            raise ValueError(f"a plate has a place (3,) and a rotation (3, 3), got {shapes}")
         self._past.add(time_s, position, rotation)
 
     def begin(self, time_s: float, mean: np.ndarray, covariance: np.ndarray, radius_m: float) -> None:
@@ -125,8 +122,7 @@ class BallBelief:
             raise ValueError(f"a belief begins at position and velocity (6,), got {np.shape(mean)}")
         if not (np.abs(mean).max() < 1e3 and math.isfinite(time_s)):  # NaN too
             raise ValueError(
-                f"a belief begins at a finite time, within 1 km and below 1 km/s, got {mean} at {time_s} s: "
-                "wait for such a state"
+                f"a belief begins at finite numbers, below 1000 m and m/s, got {mean}, {time_s} s"
             )
         if not 0 < radius_m < math.inf:
             raise ValueError(f"a ball's radius must be positive and finite, got {radius_m} m")
@@ -160,22 +156,27 @@ class BallBelief:
         gate = 3 * self.config.gate  # six numbers, not two
         return self._pull(values, predicted / deviation, observed / deviation, gate)
 
-    def see(self, sight: Bearing, sigma_px: float) -> float:
-        """Take in where one camera saw the ball, to within a deviation; returns the surprise.
+    def see(self, sight: Bearing, noise_px: float | np.ndarray) -> float:
+        """Take in where one camera saw the ball; returns the surprise.
+
+        Args:
+            sight: With its time.
+            noise_px: Its deviation [px], or its covariance [2, 2] [px^2] in the camera's axes.
 
         Raises:
             ValueError: As `see_state`.
         """
+        to_axes = whitening(noise_px, 2) if isinstance(noise_px, np.ndarray) else None
+        sigma_px = 1.0 if isinstance(noise_px, np.ndarray) else noise_px
         values = sight.values.sum() + sight.rows.sum() + sight.offset  # a sum keeps any NaN
         if not (math.isfinite(values) and 0 < sigma_px < math.inf):
-            raise ValueError(
-                f"a sight must be finite and its deviation positive, got {sight.values} and {sigma_px} px: "
-                "leave it out"
-            )
+            told = f"got {sight.values} and {sigma_px} px: leave it out"
+            raise ValueError(f"a sight must be finite and its deviation positive, {told}")
         values, lag = self._move_to(sight.time_s)
         points = values[:, :3] - lag * values[:, 3:6] if lag else values[:, :3]
         depth = np.maximum(points @ sight.axis - sight.offset, 0.05)
         error = (points @ sight.rows.T - sight.values) * (sight.focal_px / sigma_px / depth)[:, None]
+        error = error if to_axes is None else error @ to_axes
         return self._pull(values, error, _NO_ERROR, self.config.gate)
 
     def at(self, time_s: float) -> tuple[np.ndarray, np.ndarray]:

@@ -46,8 +46,10 @@ class PlatePast:
         One that is older than all that is kept comes from a clock that began again: then all is forgotten.
 
         Raises:
-            ValueError: It is not finite, or no rotation.
+            ValueError: A shape is another, a number is not finite, or that is no rotation.
         """
+        if (found := (np.shape(position), np.shape(rotation))) != ((3,), (3, 3)):
+            raise ValueError(f"a plate has a place (3,) and a rotation (3, 3), got {found[0]} and {found[1]}")
         if not math.isfinite(time_s + position.sum() + rotation.sum()):
             raise ValueError(f"the plate is at {position} at {time_s} s: joints must be finite")
         if not abs(np.vdot(rotation, rotation) - 3.0) < 1e-3:  # three unit axes
