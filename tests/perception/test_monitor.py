@@ -173,6 +173,7 @@ def test_frames_that_are_late_from_the_first_on_are_noticed():
         assert not monitor.admit(0.0125 * k + 0.3, 0.0125 * k, 0, picture(2 * k))
     assert monitor.noticed["late frame"] == 4
     assert verdict(monitor, 0.34) == ("hold", "stamps out of order")
+    assert monitor.verdict.reason == "4 of the last 4 of camera 0, 4 of them late"
     slow = Monitor(BALL)
     assert feed(slow, 40, travel_s=0.2) and verdict(slow, 0.7) == ("fine", "none")  # slow ones are not
 

@@ -211,7 +211,8 @@ class Monitor:
             disorder = one.stamps.count("stamps out of order")
             wrong = disorder + one.stamps.count("late frame")
             if disorder >= config.bad_stamps or wrong >= config.late_frames:
-                return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
+                late = f", {wrong - disorder} of them late" if wrong > disorder else ""
+                return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}{late}"
             if one.repeats >= config.repeats:
                 return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
             if len(one.shifts) == config.shifts and (shift := median(one.shifts)) > config.shift_px:
