@@ -12,7 +12,7 @@ import pytest
 
 from dris.catching.control import BallEstimate
 from dris.cli.soaking import soak as command
-from dris.experiments.soak import Round, Watch, _Round, missed, soak, summary
+from dris.experiments.soak import Round, Watch, _Round, _told, missed, soak, summary
 from dris.experiments.soak_faults import CAMERAS, GOES_ON, NETWORK, PAIRS, Eyes, Wires, together
 from dris.perception.sources import Frame
 from dris.robot.arm import ArmError
@@ -65,7 +65,8 @@ def test_memory_that_grows_after_the_first_rounds_is_a_leak(each_mb, growth_mb, 
 @pytest.mark.parametrize(
     ("faults", "ended", "rested_s", "wrong"),
     [
-        ("frozen-sight blind", "homed", 3.9, False),  # no ball is seen, the catch is given up
+        ("frozen-sight blind", "homed: nothing seen for 1.0 s", 3.9, False),  # the catch is given up
+        ("frozen-sight blind", "homed", 3.9, True),  # nothing says why
         ("blind not-finite", "hold: no ball is seen", None, False),
         ("blind not-finite", "fault: an action is not finite", 0.2, False),
         ("blind not-finite", "catching", None, True),
@@ -85,6 +86,15 @@ def test_memory_that_grows_after_the_first_rounds_is_a_leak(each_mb, growth_mb, 
 def test_what_two_faults_at_once_ask_of_the_arm(faults, ended, rested_s, wrong):
     """An arm that sees no ball acts on none: what only shows in a catch cannot show beside that."""
     assert missed(tuple(faults.split()), ended, rested_s) == wrong
+
+
+def test_an_arm_at_home_tells_why_it_returned():
+    told = SimpleNamespace(state="homed", reason="", changes=[(1.0, "homed", "")])
+    assert _told(told) == "homed"
+    told.changes += [(2.0, "returning", "nothing seen for 1.0 s"), (4.0, "homed", "")]
+    assert _told(told) == "homed: nothing seen for 1.0 s"
+    told.state, told.reason = "stopped", "keep-out"
+    assert _told(told) == "stopped: keep-out"
 
 
 def test_a_round_lets_its_pictures_go(monkeypatch):
@@ -232,7 +242,7 @@ def test_an_arm_that_stops_before_anything_is_wrong_has_missed(state, missed):
         def _mend(self):
             pass
 
-    told = SimpleNamespace(state=state, reason="the robot tells no state", stop=lambda why: None)
+    told = SimpleNamespace(state=state, reason="the robot tells no state", changes=[], stop=lambda why: None)
     rig = SimpleNamespace(
         server=SimpleNamespace(cabinet=SimpleNamespace(reflexes=[])),
         session=lambda log, act: told,

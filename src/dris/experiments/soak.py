@@ -150,8 +150,15 @@ def missed(faults: Together, ended: str, rested_s: float | None) -> bool:
         within_s = WITHIN_S + (2 * SILENCE_S if "silent-session" in faults else 0.0)
         return state not in STOPPED or rested_s is None or rested_s > within_s
     if set(faults) & set(HIDDEN):  # blind, which holds, and may stop
-        return state not in (*HELD, *STOPPED)
+        return state not in (*HELD, *STOPPED) or ended == state  # for a reason that has a name
     return state in STOPPED or state.startswith("never")
+
+
+def _told(session: Session) -> str:
+    """The session's state and why; at home again, why it returned."""
+    returned = [reason for _, state, reason in session.changes if state == "returning"]
+    reason = returned[-1] if session.state == "homed" and returned else session.reason
+    return f"{session.state}: {reason}" if reason else session.state
 
 
 class _Round:
@@ -179,7 +186,7 @@ class _Round:
         try:
             self._begin(session)
             self._throw(session)
-            ended = f"{session.state}: {session.reason}" if session.reason else session.state
+            ended = _told(session)
         except ArmError as error:
             ended = f"never began: {error}"
         finally:
