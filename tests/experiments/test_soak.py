@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import json
+import time
 import weakref
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -79,7 +80,8 @@ def test_memory_that_grows_after_the_first_rounds_is_a_leak(each_mb, growth_mb, 
         ("blind", "stopped: the eyes", 0.4, True),
         ("frozen-sight not-finite", "homed", 3.9, True),
         ("not-finite", "fault: an action is not finite", 1.6, True),
-        ("deaf silent-session", "fault: too late", 7.0, False),
+        ("deaf silent-session", "fault: nobody asks", 3.4, False),
+        ("deaf silent-session", "fault: nobody asks", 4.6, True),
         ("none", "stopped: keep-out", 0.4, True),
     ],
 )
@@ -95,6 +97,17 @@ def test_an_arm_at_home_tells_why_it_returned():
     assert _told(told) == "homed: nothing seen for 1.0 s"
     told.state, told.reason = "stopped", "keep-out"
     assert _told(told) == "stopped: keep-out"
+
+
+def test_robot_time_is_no_faster_than_the_wall_s_while_nobody_asks_the_driver(monkeypatch):
+    """On a quick machine it ran three times as fast, and stops after 3 s of silence seemed to take 10."""
+    monkeypatch.setattr("dris.experiments.soak.SILENCE_S", -0.9)
+    passed_ms = []
+    gate = SimpleNamespace(tick=lambda work, holds: passed_ms.append(work()))
+    rig = SimpleNamespace(gate=gate, server=SimpleNamespace(connected=True), moves=lambda: True)
+    began = time.monotonic()
+    _Round(rig, Watch(), np.random.default_rng(0), 0, ("silent-session",))._be_silent()
+    assert 0 < len(passed_ms) <= 1e3 * (time.monotonic() - began)
 
 
 def test_a_round_lets_its_pictures_go(monkeypatch):
