@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,9 +20,9 @@ from fci import AWAY, Served, skip_if_starved
 from dris.catching.settings import TEXT, CatchingConfig
 from dris.cli import identification
 from dris.cli.logs import replay
-from dris.cli.robot import _in_twin, deploy, identify_gains
+from dris.cli.robot import deploy, identify_gains
 from dris.experiments.deploy import TwinRig, run_trials
-from dris.experiments.deployment import Outcome, read_outcomes, write_outcomes
+from dris.experiments.deployment import Outcome
 from dris.experiments.identification import Identified
 from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
@@ -80,32 +79,6 @@ def test_the_unmodified_driver_catches_over_fci(tmp_path, capsys):
 def test_going_on_needs_a_file():
     with pytest.raises(ValueError, match="name it with --json FILE"):
         deploy("dris-200", twin=True, resume=True)
-
-
-def test_an_interrupted_deployment_goes_on_with_what_is_missing(tmp_path):
-    """Nothing moves here: outcomes written, read back, and refused under other settings."""
-    file, settings = tmp_path / "table.json", {"policy": "p", "seed": 1, "kind": "ramps"}
-    one = Outcome("foam/R/1", True, True, "catching", "", ("a reflex",), {"stale": 2}, {}, 0.5, 900)
-    one = replace(one, belief={"refused": 4, "restarts": 1})
-    assert read_outcomes(file, settings, resume=True) == []
-    totals = write_outcomes(file, settings, 2, [one])
-    assert (totals["caught"], totals["trials"], totals["reflexes"]) == (1, 1, 1)
-    assert totals["belief"] == {"refused": 4, "restarts": 1}
-    table = json.loads(file.read_text())
-    assert table["kind"] == "deployment"
-    assert read_outcomes(file, settings, resume=True) == [one]
-    del table["rows"][0]["belief"]  # as before beliefs were counted
-    file.write_text(json.dumps(table))
-    assert read_outcomes(file, settings, resume=True) == [replace(one, belief={})]
-    with pytest.raises(ValueError, match="choose another --json"):
-        read_outcomes(file, settings | {"kind": "throws"}, resume=True)
-    with pytest.raises(ValueError, match="lacks 1 of its trials: go on with --resume"):
-        read_outcomes(file, settings, resume=False)
-    write_outcomes(file, settings, 1, [one])
-    assert read_outcomes(file, settings, resume=False) == []  # a whole one may be made again
-    file.write_text("{}")
-    with pytest.raises(ValueError, match="holds no deployment"):
-        read_outcomes(file, settings, resume=True)
 
 
 @pytest.mark.parametrize("how", ["raised", "told"])
@@ -280,37 +253,6 @@ def test_the_command_for_a_real_arm_goes_home_waits_and_ends_softly(tmp_path):
     ]  # fmt: skip
     assert "moving at 0.2 of all speeds" in "".join(lines) and "ended by SIGINT" in lines[-1]
     assert len(list(tmp_path.glob("session-*.jsonl"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("states", "reflexes", "code"),
-    [
-        (("catching", "catching"), (), 0),
-        (("homed", "catching"), (), 0),  # a ball that is lost is no failure of the command
-        (("catching", "fault"), (), 1),
-        (("catching", "stopped"), ("joint_velocity_violation",), 1),
-    ],
-)
-def test_the_exit_code_tells_of_reflexes_and_faults(states, reflexes, code, monkeypatch):
-    outcomes = [
-        Outcome(str(k), state == "catching", True, state, "", reflexes, {}, {}, 0.5, 100)
-        for k, state in enumerate(states)
-    ]
-    monkeypatch.setattr(
-        "dris.experiments.deploy.TwinRig", lambda *given: nullcontext(SimpleNamespace(arm=None))
-    )
-    monkeypatch.setattr("dris.experiments.deploy.run_trials", lambda *given: iter(outcomes))
-    monkeypatch.setattr("dris.robot.preflight.preflight", lambda *given: [])
-    monkeypatch.setattr("dris.robot.preflight.passed", lambda checks: True)
-    settings = {
-        "policy": "p",
-        "sight": "perfect",
-        "speed_share": 1.0,
-        "tick_s": 0.001,
-        "kind": "ramps",
-        "seed": 1,
-    }
-    assert _in_twin(None, "127.0.0.1", 2, settings, None, None, False) == code
 
 
 def test_which_arm_must_be_said_and_a_real_one_moves_only_with_eyes():

@@ -1,13 +1,19 @@
 """Faults at random, judged behind the protocol."""
 
+import gc
 import importlib.util
+import json
+import time
+import weakref
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dris.catching.control import BallEstimate
-from dris.experiments.soak import Round, Watch, _Round, soak, summary
+from dris.cli.soaking import soak as command
+from dris.experiments.soak import Round, Watch, _Round, _told, missed, soak, summary
 from dris.experiments.soak_faults import CAMERAS, GOES_ON, NETWORK, PAIRS, Eyes, Wires, together
 from dris.perception.sources import Frame
 from dris.robot.arm import ArmError
@@ -45,7 +51,104 @@ def test_rounds_in_figures():
         1,
     )
     assert told["slowest_stop_s"] == {"deaf": 0.3} and told["faults"] == {"none": 1, "deaf": 2, "closed": 1}
-    assert told["reflexes"] == {"communication_constraints_violation": 1} and told["memory_growth_mb"] == 0.0
+    assert told["reflexes"] == {"communication_constraints_violation": 1}
+    assert told["memory_growth_mb"] is None and not told["leaks"]  # one settled round tells nothing
+
+
+@pytest.mark.parametrize(("each_mb", "growth_mb", "leaks"), [(90.0, 180.0, True), (4.0, 8.0, False)])
+def test_memory_that_grows_after_the_first_rounds_is_a_leak(each_mb, growth_mb, leaks):
+    """Six rounds of cameras; what the first three take is for renderers and models."""
+    rounds = [a_round(k, "none", memory=500.0 + each_mb * k + 300.0 * (k > 0)) for k in range(6)]
+    told = summary(rounds)
+    assert (told["memory_growth_mb"], told["leaks"]) == (growth_mb, leaks)
+
+
+@pytest.mark.parametrize(
+    ("faults", "ended", "rested_s", "wrong"),
+    [
+        ("frozen-sight blind", "homed: nothing seen for 1.0 s", 3.9, False),  # the catch is given up
+        ("frozen-sight blind", "homed", 3.9, True),  # nothing says why
+        ("blind not-finite", "hold: no ball is seen", None, False),
+        ("blind not-finite", "fault: an action is not finite", 0.2, False),
+        ("blind not-finite", "catching", None, True),
+        ("frozen-sight blind", "approaching", None, True),
+        ("frozen-sight blind", "never began: no arm", None, True),
+        ("blind distrust", "homed", 3.9, True),  # that one does not hide
+        ("blind distrust", "stopped: the eyes", 0.4, False),
+        ("blind deaf", "homed", 3.9, True),
+        ("blind", "homed", 3.9, False),
+        ("blind", "stopped: the eyes", 0.4, True),
+        ("frozen-sight not-finite", "homed", 3.9, True),
+        ("not-finite", "fault: an action is not finite", 1.6, True),
+        ("deaf silent-session", "fault: nobody asks", 3.4, False),
+        ("deaf silent-session", "fault: nobody asks", 4.6, True),
+        ("none", "stopped: keep-out", 0.4, True),
+    ],
+)
+def test_what_two_faults_at_once_ask_of_the_arm(faults, ended, rested_s, wrong):
+    """An arm that sees no ball acts on none: what only shows in a catch cannot show beside that."""
+    assert missed(tuple(faults.split()), ended, rested_s) == wrong
+
+
+def test_an_arm_at_home_tells_why_it_returned():
+    told = SimpleNamespace(state="homed", reason="", changes=[(1.0, "homed", "")])
+    assert _told(told) == "homed"
+    told.changes += [(2.0, "returning", "nothing seen for 1.0 s"), (4.0, "homed", "")]
+    assert _told(told) == "homed: nothing seen for 1.0 s"
+    told.state, told.reason = "stopped", "keep-out"
+    assert _told(told) == "stopped: keep-out"
+
+
+def test_robot_time_is_no_faster_than_the_wall_s_while_nobody_asks_the_driver(monkeypatch):
+    """On a quick machine it ran three times as fast, and stops after 3 s of silence seemed to take 10."""
+    monkeypatch.setattr("dris.experiments.soak.SILENCE_S", -0.9)
+    passed_ms = []
+    gate = SimpleNamespace(tick=lambda work, holds: passed_ms.append(work()))
+    rig = SimpleNamespace(gate=gate, server=SimpleNamespace(connected=True), moves=lambda: True)
+    began = time.monotonic()
+    _Round(rig, Watch(), np.random.default_rng(0), 0, ("silent-session",))._be_silent()
+    assert 0 < len(passed_ms) <= 1e3 * (time.monotonic() - began)
+
+
+def test_a_round_lets_its_pictures_go(monkeypatch):
+    """Sessions, eyes and pictures know each other in circles: 90 MB stayed of every round."""
+    left = []
+
+    class Circle(_Round):
+        def run(self):
+            self.itself = self
+            left.append(weakref.ref(self))
+            return self.number
+
+    monkeypatch.setattr("dris.experiments.soak._Round", Circle)
+    gc.disable()
+    try:
+        assert list(soak(None, Watch(), 1, lambda number: number == 3, (("none",),))) == [0, 1, 2]
+        assert [one() for one in left] == [None] * 3
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(("gained_mb", "code"), [(90.0, 1), (0.0, 0)])
+def test_the_command_fails_when_memory_grows(gained_mb, code, tmp_path, monkeypatch):
+    file = tmp_path / "soak.json"
+    rounds = [a_round(k, "none", memory=500.0 + gained_mb * k) for k in range(6)]
+    monkeypatch.setattr("dris.cli.soaking.exported", lambda policy: nullcontext(tmp_path))
+    monkeypatch.setattr("dris.robot.runtime.Runtime", lambda folder: None)
+    monkeypatch.setattr("dris.experiments.deploy.TwinRig", lambda *given, **named: nullcontext())
+    monkeypatch.setattr("dris.experiments.soak.soak", lambda *given: iter(rounds))
+    assert command(json_file=file) == code
+    told = json.loads(file.read_text())
+    assert (told["memory_growth_mb"], told["leaks"]) == (2 * gained_mb, bool(code))
+
+
+@pytest.mark.parametrize("wishes", ["policy", "wild"])
+def test_other_results_are_not_replaced(wishes, tmp_path):
+    file = tmp_path / "ramps.json"
+    file.write_text('{"kind": "deployment"}')
+    with pytest.raises(ValueError, match="holds results of kind 'deployment', not a soak"):
+        command(wishes=wishes, json_file=file)
+    assert file.read_text() == '{"kind": "deployment"}'
 
 
 def test_rest_is_judged_by_the_robot_itself():
@@ -152,7 +255,7 @@ def test_an_arm_that_stops_before_anything_is_wrong_has_missed(state, missed):
         def _mend(self):
             pass
 
-    told = SimpleNamespace(state=state, reason="the robot tells no state", stop=lambda why: None)
+    told = SimpleNamespace(state=state, reason="the robot tells no state", changes=[], stop=lambda why: None)
     rig = SimpleNamespace(
         server=SimpleNamespace(cabinet=SimpleNamespace(reflexes=[])),
         session=lambda log, act: told,

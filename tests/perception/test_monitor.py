@@ -154,6 +154,52 @@ def test_a_silent_camera_is_noticed():
     assert verdict(monitor, now_s + 0.52) == ("stop", "silent camera")
 
 
+def test_a_camera_that_never_spoke_is_silent():
+    """Once only one that had spoken could fall silent: the other's frames went on, and all seemed fine."""
+    monitor = Monitor(BALL)
+    feed(monitor, 20, cameras=(0,))  # until 0.25 s, the first of them after 0.01 s
+    assert verdict(monitor, 0.255) == ("fine", "none")
+    feed(monitor, 20, start=20, cameras=(0,))
+    assert verdict(monitor, 0.265) == ("hold", "silent camera")
+    assert "camera 1" in monitor.verdict.reason
+    assert verdict(monitor, 0.52) == ("stop", "silent camera")
+
+
+def test_frames_that_are_late_from_the_first_on_are_noticed():
+    """Once 0.30 s of travel were learnt as usual: all frames were refused, and the verdict was fine."""
+    monitor = Monitor(BALL)
+    for k in range(4):
+        assert verdict(monitor, 0.0125 * k + 0.3) == ("fine", "none")
+        assert not monitor.admit(0.0125 * k + 0.3, 0.0125 * k, 0, picture(2 * k))
+    assert monitor.noticed["late frame"] == 4
+    assert verdict(monitor, 0.34) == ("hold", "stamps out of order")
+    assert monitor.verdict.reason == "4 of the last 4 of camera 0, 4 of them late"
+    slow = Monitor(BALL)
+    assert feed(slow, 40, travel_s=0.2) and verdict(slow, 0.7) == ("fine", "none")  # slow ones are not
+
+
+def test_cameras_that_fall_silent_are_noticed_while_nobody_asks_for_a_ball():
+    """As on the way home, at home, or while an approach is halted: then only the plate is told."""
+    eyes, image = Eyes(RIG, BALL), np.zeros((RIG[0].height, RIG[0].width, 3), np.uint8)
+    for k in range(20):
+        for camera in (0, 1):
+            eyes.take(Frame(0.0125 * k, camera, image), 0.0125 * k + 0.01)
+    seen = []
+    for k in range(100):  # every 10 ms, and the last frames came at 0.2475 s
+        eyes.expect_plate(Plate(0.25 + 0.01 * k, NEAR_PLATE, np.array((0.0, 0.0, 1.0)), np.zeros(3)))
+        seen.append(eyes.monitor.verdict.level)
+    held, stopped = (0.25 + 0.01 * seen.index(level) for level in ("hold", "stop"))
+    assert 0.4975 < held <= 0.52 + 1e-9 and held + 0.25 <= stopped + 1e-9 <= held + 0.28
+    assert eyes.monitor.verdict.cause == "silent camera"
+    # Neither is ever judged twice within the same 20 ms: an update of the track asks anyway.
+    judged = []
+    eyes.monitor.judge = lambda now_s, state: judged.append(now_s)
+    eyes.monitor._judged_s = 1.25
+    for ms in range(1, 20, 5):
+        eyes.expect_plate(Plate(1.25 + 1e-3 * ms, NEAR_PLATE, np.array((0.0, 0.0, 1.0)), np.zeros(3)))
+    assert judged == []
+
+
 def test_a_camera_that_repeats_a_picture_and_then_falls_silent_is_noticed():
     monitor = Monitor(BALL)
     now_s = feed(monitor, 8)

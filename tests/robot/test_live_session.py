@@ -13,6 +13,7 @@ import pytest
 from arms_without_robots import HOME, TASK, SoftArm
 from sessions import make as ball_session
 
+from dris.catching.eyes_observer import EyesObserver
 from dris.catching.law import LawConfig
 from dris.perception.camera import laboratory_rig
 from dris.perception.eyes import Eyes
@@ -107,6 +108,25 @@ def test_cameras_that_end_stop_the_arm(source, words):
     arm.q = HOME.copy()
     run_live(session, seen, lambda line: None, sleep=lambda s: time.sleep(0.0005))
     assert session.state == "stopped" and words in session.reason and not arm.moving
+
+
+@pytest.mark.parametrize("silent", [(0, 1), (1,)])
+def test_cameras_that_fall_silent_stop_an_arm_at_home(silent):
+    """Nobody asks for a ball there: the plate that the session tells has the eyes judged."""
+    arm, seen = SoftArm(q=HOME.copy()), EyesObserver(Eyes(RIG, (0.03, 0.03)), 0.03)
+    clock = lambda: 1e-3 * arm.ticks  # noqa: E731
+    session = Session(arm, seen, lambda s, c: np.zeros(5), TASK, LAW, clock)
+    session.connect()
+    session.start()
+    session._go("homed", "")
+    while session.state == "homed" and arm.ticks < 2000:
+        if arm.ticks % 12 == 0:
+            for camera in (0, 1) if arm.ticks < 600 else set((0, 1)) - set(silent):
+                seen.take(Frame(clock() - 0.01, camera, grey(arm.ticks, camera)), clock())
+        session.tick()
+    # The last frames came at 0.588 s: silent after 0.25 s, and a stop after 0.25 s of that.
+    assert session.state == "stopped" and "silent camera" in session.reason
+    assert 1.088 <= clock() < 1.15
 
 
 def test_frames_that_nobody_looks_at_are_dropped_and_counted():

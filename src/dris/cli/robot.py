@@ -19,6 +19,7 @@ from dris.robot.site_config import SiteConfig
 
 if TYPE_CHECKING:
     from dris.robot.runtime import Runtime
+    from dris.robot.session import Session
 
 
 def export(
@@ -87,7 +88,7 @@ def deploy(
 
     Looks at everything that can be known without moving, then catches: eyes, runtime without torch, approach,
     safety filter, driver, FCI. An FR3 can hurt people: its enabling device and stop are the only safety
-    function. Exit code 1 if the preflight refuses, or if the arm stopped itself or a trial ended in a fault.
+    function. Exit code 1 if the preflight refuses, if a trial was stopped, or if it ended in a fault.
 
     Args:
         policy: A folder that `dris export` made, or a policy by name, which is exported first.
@@ -113,7 +114,8 @@ def deploy(
         logs: Folder for a log of every tick: of the twin a file a trial, some 8 MB each; of a real arm that
             moves some 40 MB a minute, by default in logs/DATE-TIME.
         json_file: Also write the outcome to this file, after every trial.
-        resume: Go on with the trials of that file where they were interrupted.
+        resume: Go on with the trials of that file where they were interrupted; those that never began or lost
+            the robot are run again.
     """
     validation.check_at_least_one(trials=trials)
     validation.check_seed(seed)
@@ -292,30 +294,54 @@ def _in_twin(
     resume: bool,
 ) -> int:
     from dris.experiments.deploy import TwinRig, run_trials
-    from dris.experiments.deployment import read_outcomes, write_outcomes
+    from dris.experiments.deployment import (
+        KIND,
+        read_outcomes,
+        summary,
+        with_outcome,
+        write_outcomes,
+        writing,
+    )
+    from dris.robot.ending import Ended, ended_by_signals, heed
     from dris.robot.preflight import passed, preflight
     from dris.robot.terminal import LiveView
 
-    outcomes = [] if json_file is None else read_outcomes(json_file, settings, resume)
-    done, began, view = [one.name for one in outcomes], time.monotonic(), LiveView()
-    perfect = settings["sight"] == "perfect"
-    with TwinRig(runtime, address, settings["speed_share"], settings["tick_s"]) as rig:
-        if not passed(preflight(runtime, rig.arm, settings["speed_share"])):
-            return 1
-        todo = run_trials(rig, settings["kind"], trials, settings["seed"], perfect, logs, view.show, done)
-        for outcome in todo:
+    view, perfect, ended = LiveView(), settings["sight"] == "perfect", ""
+
+    def show(session: Session) -> None:
+        heed()  # between ticks: the session stops the arm softly
+        view.show(session)
+
+    with writing(json_file, KIND):
+        outcomes = [] if json_file is None else read_outcomes(json_file, settings, resume)
+        done, began = [one.name for one in outcomes if one.counts], time.monotonic()
+        if again := len(outcomes) - len(done):
+            print(f"{again} trials never began or lost the robot: they are run again", flush=True)
+        try:
+            with (
+                ended_by_signals(),
+                TwinRig(runtime, address, settings["speed_share"], settings["tick_s"]) as rig,
+            ):
+                if not passed(preflight(runtime, rig.arm, settings["speed_share"])):
+                    return 1
+                kind, seed = settings["kind"], settings["seed"]
+                todo = run_trials(rig, kind, trials, seed, perfect, logs, show, done)
+                for number, outcome in enumerate(todo, 1):
+                    view.clear()
+                    outcomes = with_outcome(outcomes, outcome)
+                    write_outcomes(json_file, settings, trials, outcomes)
+                    each_s = (time.monotonic() - began) / number
+                    left = f"{each_s * (trials - len(done) - number) / 60:.0f} min left"
+                    print(f"{outcome.name:<36} {outcome.told()}; {left}", flush=True)
+        except Ended as signalled:
             view.clear()
-            outcomes.append(outcome)
-            write_outcomes(json_file, settings, trials, outcomes)
-            became = "caught" if outcome.caught else f"lost ({outcome.reason or outcome.state})"
-            cut = ", ".join(f"{clause} {ticks}" for clause, ticks in outcome.clauses.items())
-            fastest = f"fastest joint {outcome.speed_share:.2f} of its limit"
-            each_s = (time.monotonic() - began) / (len(outcomes) - len(done))
-            left = f"{each_s * (trials - len(outcomes)) / 60:.0f} min left"
-            print(f"{outcome.name:<36} {became}; {fastest}; filter: {cut or 'nothing'}; {left}", flush=True)
-    told = write_outcomes(json_file, settings, trials, outcomes)
+            ended = f"ended by {signalled}" + ("; --resume goes on" if json_file else "")
+    told = summary(settings["policy"], outcomes)
     print(
         f"{told['policy']}: {told['caught']} of {told['trials']} caught, {told['reflexes']} reflexes, "
-        f"{told['faults']} faults"
+        f"{told['faults']} faults, {told['stopped']} stopped, {told['repeated']} run again"
     )
-    return int(told["reflexes"] + told["faults"] > 0)
+    if ended:
+        print(ended)
+        return 130
+    return int(told["reflexes"] + told["faults"] + told["stopped"] > 0)

@@ -12,6 +12,8 @@ import tyro
 from dris.cli.robot import exported
 from dris.core import validation
 
+KIND = "soak"
+
 
 def soak(
     policy: tyro.conf.Positional[str] = "dris-200",
@@ -24,8 +26,8 @@ def soak(
 ) -> int:
     """Hours of the twin behind Franka's protocol: throws with random faults, or wishes that nobody has.
 
-    Exit code 1 if the arm once did not stop when it had to, stopped when it had to go on, or if a wild wish
-    made the robot stop itself.
+    Exit code 1 if the arm once did not stop when it had to, stopped when it had to go on, if memory grew by
+    more than 100 MB after the third round, or if a wild wish made the robot stop itself.
 
     Args:
         policy: A folder that `dris export` made, or a policy by name.
@@ -46,6 +48,7 @@ def soak(
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig
+    from dris.experiments.deployment import writing
     from dris.experiments.soak import SILENCE_S, Round, Watch, summary
     from dris.experiments.soak import soak as rounds_of
     from dris.experiments.soak_faults import ALONE, CAMERAS, PAIRS
@@ -61,35 +64,35 @@ def soak(
         return time.monotonic() > end or (faults != "alone" and number == len(tried))
 
     with (
+        writing(json_file, KIND),
         exported(policy) as folder,
         TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
     ):
         for one in rounds_of(rig, watch, seed, enough, tried):
             rounds.append(one)
-            write_json(json_file, header("soak") | summary(rounds) | {"rows": [asdict(r) for r in rounds]})
+            write_json(json_file, header(KIND) | summary(rounds) | {"rows": [asdict(r) for r in rounds]})
             rest = "" if one.stopped_s is None else f"at rest after {one.stopped_s:.3f} s; "
             wrong = "MISSED; " if one.missed else ""
             print(f"{one.number:>4}  {one.fault:<14} {wrong}{rest}{one.ended}", flush=True)
     told = summary(rounds)
     for name, value in told.items():
         print(f"{name}: {value}")
-    return 1 if told["missed"] else 0
+    return 1 if told["missed"] or told["leaks"] else 0
 
 
 def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | None) -> int:
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig
+    from dris.experiments.deployment import writing
     from dris.experiments.wild import wild_rounds, wild_summary
     from dris.robot.runtime import Runtime
 
     rounds = []
-    with exported(policy) as folder, TwinRig(Runtime(folder), address) as rig:
+    with writing(json_file, KIND), exported(policy) as folder, TwinRig(Runtime(folder), address) as rig:
         for one in wild_rounds(rig, seed, lambda number: time.monotonic() > end):
             rounds.append(one)
-            write_json(
-                json_file, header("soak") | wild_summary(rounds) | {"rows": [asdict(r) for r in rounds]}
-            )
+            write_json(json_file, header(KIND) | wild_summary(rounds) | {"rows": [asdict(r) for r in rounds]})
             wrong = f"REFLEX: {'; '.join(one.reflexes)}; " if one.reflexes else ""
             fastest = f"fastest joint {one.speed_share:.2f} of its limit"
             print(

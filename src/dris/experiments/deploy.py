@@ -297,7 +297,7 @@ def _one(
     if session.state not in ("stopped", "fault"):
         session.go_home()
         until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
-        eyes = None
+        eyes, session.observer = None, TruthObserver(rig.twin)  # nobody looks, which eyes would notice
         while session.state == "returning" and rig.twin.time_s < until:
             rig.gate.tick(work, rig.moves)
     cut, beyond = dict(session.clauses), dict(session.beyond)

@@ -8,13 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dris import __version__
-from dris.core.files import read_json, write_json
-from dris.core.schema import header, source_state
+from dris.core.files import locked, read_json, write_json
+from dris.core.schema import header, kind_of, source_state
 from dris.robot.contract import WEIGHTS, Contract
 
 KIND = "deployment"
@@ -44,6 +46,20 @@ class Outcome:
     """Commit that ran, with a + if something was changed since."""
     belief: dict[str, int] = field(default_factory=dict)
     """What a belief refused and put right, and how often it began anew; empty without one."""
+    repeated: int = 0
+    """How often this trial was run again because it had not counted."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it tells of policy and robot: a reflex came, or it began and the connection lasted."""
+        return bool(self.reflexes) or (self.ticks > 0 and self.state != "fault")
+
+    def told(self) -> str:
+        """In words: what became of it, and how near the limits the arm was."""
+        became = "caught" if self.caught else f"lost ({self.reason or self.state})"
+        cut = ", ".join(f"{clause} {ticks}" for clause, ticks in self.clauses.items())
+        fastest = f"fastest joint {self.speed_share:.2f} of its limit"
+        return f"{became}; {fastest}; filter: {cut or 'nothing'}"
 
 
 def source() -> str:
@@ -64,6 +80,40 @@ def settings_of(contract: Contract, **values: Any) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _removed(folder: Path) -> Iterator[None]:
+    """Leave no empty folder behind."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+@contextmanager
+def writing(file: Path | None, kind: str) -> Iterator[None]:
+    """Keep a file from being lost to results of another kind, or to another process that writes it.
+
+    Raises:
+        ValueError: It holds something else, or another process writes it.
+    """
+    if file is None:
+        yield
+        return
+    lock = file.with_name(f".{file.name}.lock")
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(lock, wait=False))
+        except ValueError as error:
+            way_out = "let it finish, or choose another --json"
+            raise ValueError(f"another process is writing {file}: {way_out}") from error
+        stack.enter_context(_removed(lock))
+        if file.exists() and (found := kind_of(file)) != kind:
+            holds = f"results of kind '{found}'" if found else "something else"
+            raise ValueError(f"{file} holds {holds}, not a {kind}: choose another --json")
+        yield
+
+
 def read_outcomes(file: Path, settings: dict[str, Any], resume: bool) -> list[Outcome]:
     """What an interrupted deployment has left behind; nothing if there is no file yet.
 
@@ -73,21 +123,26 @@ def read_outcomes(file: Path, settings: dict[str, Any], resume: bool) -> list[Ou
     if not file.exists():
         return []
     found = read_json(file)
-    if not resume:
-        left = found.get("asked", 0) - found.get("trials", 0)
-        if left > 0:
-            raise ValueError(
-                f"{file} lacks {left} of its trials: go on with --resume, or choose another --json"
-            )
-        return []
-    if found.get("kind") != KIND or not isinstance(found.get("settings"), dict):
+    whole = isinstance(found.get("settings"), dict) and isinstance(found.get("rows"), list)
+    if found.get("kind") != KIND or not whole:
         raise ValueError(f"{file} holds no deployment: choose another --json")
     others = {name: found["settings"].get(name) for name in settings}
     if others := {name: value for name, value in others.items() if value != settings[name]}:
         asked = {name: settings[name] for name in others}
         raise ValueError(f"{file} holds trials of {others}, not of {asked}: choose another --json")
+    left = found.get("asked", 0) - len(found["rows"])
+    if left > 0 and not resume:
+        raise ValueError(f"{file} lacks {left} of its trials: go on with --resume, or choose another --json")
     rows = [row | {"reflexes": tuple(row["reflexes"])} for row in found["rows"]]
-    return [Outcome(**row) for row in rows]
+    return [Outcome(**row) for row in rows] if resume else []
+
+
+def with_outcome(outcomes: list[Outcome], one: Outcome) -> list[Outcome]:
+    """Outcomes and one more, which takes the place of one of the same trial that did not count."""
+    before = [other for other in outcomes if other.name == one.name]
+    others = [other for other in outcomes if other.name != one.name]
+    repeated = max((other.repeated + 1 for other in before), default=0)
+    return [*others, replace(one, repeated=repeated)]
 
 
 def write_outcomes(
@@ -120,6 +175,8 @@ def summary(policy: str, outcomes: list[Outcome]) -> dict[str, Any]:
         "caught": sum(outcome.caught for outcome in outcomes),
         "reflexes": sum(len(outcome.reflexes) for outcome in outcomes),
         "faults": sum(outcome.state == "fault" for outcome in outcomes),
+        "stopped": sum(outcome.state == "stopped" for outcome in outcomes),
+        "repeated": sum(outcome.repeated for outcome in outcomes),
         "clauses": dict(clauses),
         "belief": dict(belief),
     }

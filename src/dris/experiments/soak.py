@@ -8,6 +8,7 @@ anew.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -24,6 +25,7 @@ from dris.experiments.soak_faults import (
     ALONE,
     CAMERAS,
     GOES_ON,
+    HIDDEN,
     IN_CATCH,
     NETWORK,
     Eyes,
@@ -38,13 +40,21 @@ from dris.lab.objects import THINGS
 from dris.robot.arm import ArmError
 from dris.robot.log import Log
 from dris.robot.session import Session
+from dris.robot.states import STOPPED, State
 
 WITHIN_S = 1.5
 """An arm that has not come to rest by then, in robot time, has missed its stop [s]."""
 SILENCE_S = 3.0
 """Of the driver's watch, by the wall's clock [s]: longer than on a robot, for this machine may be busy."""
+HELD: tuple[State, ...] = ("hold", "returning", "homed")
+"""States of an arm that sees no ball: it holds, gives the catch up after a second, and is home again."""
 ROUND_S, LATEST_S = 3.0, 1.8
 """A throw is followed for so long, and faults begin within this time of it [s]: balls arrive after 1 s."""
+
+SETTLING = 3
+"""Rounds in which memory may grow: renderers, lens maps and models are made when they are first needed."""
+MOST_GROWTH_MB = 100.0
+"""What this process may have gained since [MB]: about the pictures of one round of cameras [design]."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ class Round:
     stopped_s: float | None
     """From the fault to an arm at rest, in robot time, where it had to stop."""
     missed: bool
-    """Whether it had to stop and did not, had to go on and stopped, or did not even begin."""
+    """Whether it had to stop and did not, had to go on and stopped, or did not even begin: `missed`."""
     reflexes: tuple[str, ...]
     recovered: bool
     """Whether an error was cleared before the next round."""
@@ -115,7 +125,40 @@ def soak(
     while not enough(number):
         fault = faults[number] if number < len(faults) else faults[generator.integers(len(faults))]
         yield _Round(rig, watch, generator, number, fault).run()
+        # A session and its loop know each other, and so do a belief and its eyes: left to themselves the
+        # pictures of many rounds, 90 MB each, wait for the collector.
+        gc.collect()
         number += 1
+
+
+def must_stop(faults: Together) -> bool:
+    """Whether the arm has to come to rest, and not only to hold or to go on."""
+    seen = set(faults) - (set(HIDDEN) if "blind" in faults else set())
+    return not seen <= set(GOES_ON)
+
+
+def missed(faults: Together, ended: str, rested_s: float | None) -> bool:
+    """Whether an arm did not do what it had to.
+
+    Args:
+        faults: That came to be.
+        ended: The session's state at the end, and why.
+        rested_s: From fault to rest, if the arm came to rest [s].
+    """
+    state = ended.split(":")[0]
+    if must_stop(faults):
+        within_s = WITHIN_S + (SILENCE_S if "silent-session" in faults else 0.0)
+        return state not in STOPPED or rested_s is None or rested_s > within_s
+    if set(faults) & set(HIDDEN):  # blind, which holds, and may stop
+        return state not in (*HELD, *STOPPED) or ended == state  # for a reason that has a name
+    return state in STOPPED or state.startswith("never")
+
+
+def _told(session: Session) -> str:
+    """The session's state and why; at home again, why it returned."""
+    returned = [reason for _, state, reason in session.changes if state == "returning"]
+    reason = returned[-1] if session.state == "homed" and returned else session.reason
+    return f"{session.state}: {reason}" if reason else session.state
 
 
 class _Round:
@@ -143,24 +186,19 @@ class _Round:
         try:
             self._begin(session)
             self._throw(session)
-            ended = f"{session.state}: {session.reason}" if session.reason else session.state
+            ended = _told(session)
         except ArmError as error:
             ended = f"never began: {error}"
         finally:
             rig.gate.release()
             session.stop("the round is over")
         rested_s = self._wait_for_rest()
-        within_s = WITHIN_S + (2 * SILENCE_S if "silent-session" in self.faults else 0.0)
-        stopped = ended.startswith(("stopped", "fault"))
-        if set(self.faults) <= set(GOES_ON) or not self.injected:
-            missed, rested_s = stopped, None
-        else:
-            missed = rested_s is None or rested_s > within_s or not stopped
-        missed = missed or ended.startswith("never")
+        wrong = missed(self.faults if self.injected else ("none",), ended, rested_s)
         self._mend()
         reflexes = tuple(", ".join(errors) for errors in rig.server.cabinet.reflexes[before:])
+        stopped_s = rested_s if self.injected and must_stop(self.faults) else None
         return Round(
-            self.number, " and ".join(self.faults), ended, self.injected, rested_s, missed, reflexes,
+            self.number, " and ".join(self.faults), ended, self.injected, stopped_s, wrong, reflexes,
             self.recovered, self.new_driver,
             resident_mb(os.getpid()), resident_mb(rig.arm.process.pid), threading.active_count(),
             len(os.listdir("/proc/self/fd")),
@@ -199,9 +237,15 @@ class _Round:
                 self._tick(lambda: self._inject(session, eyes))
                 end_s = rig.twin.time_s + (4.0 if "blind" in self.faults else WITHIN_S)
             if "silent-session" in self.faults and self.injected:
-                rig.gate.release()  # robot time goes on without us
-                time.sleep(SILENCE_S + 1.0)
+                self._be_silent()
             self._tick(work)
+
+    def _be_silent(self) -> None:
+        """Robot time goes on without us, no faster than the wall's: by that the driver counts its silence."""
+        end_s = time.monotonic() + SILENCE_S + 1.0
+        while time.monotonic() < end_s:
+            self._tick(lambda: None)
+            time.sleep(0.001)
 
     def _now(self, session: Session) -> bool:
         if self.faults == ("none",):
@@ -229,8 +273,8 @@ class _Round:
             rig.server.set_faults(together(network))
         if "killed-driver" in self.faults:
             rig.arm.process.kill()
-        if "full-disk" in self.faults:
-            session._log.file = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115
+        if "full-disk" in self.faults:  # told once what is buffered is written, as a real log's
+            session._log.file = Path("/dev/full").open("w")  # noqa: SIM115
         eyes.faults = self.wires.faults = self.faults
 
     def _wait_for_rest(self) -> float | None:
@@ -274,8 +318,9 @@ def resident_mb(process: int | None) -> float:
 
 
 def summary(rounds: list[Round]) -> dict[str, Any]:
-    """All rounds in figures; memory after the first that went through every fault."""
-    settled = rounds[min(len(ALONE), len(rounds) - 1) :]
+    """All rounds in figures; memory, threads and files since those of the first few rounds."""
+    settled = rounds[min(SETTLING, len(rounds) - 1) :]
+    growth_mb = round(settled[-1].memory_mb - settled[0].memory_mb, 1) if len(settled) > 1 else None
     slowest = {
         fault: max(times)
         for fault in dict.fromkeys(r.fault for r in rounds)
@@ -290,7 +335,8 @@ def summary(rounds: list[Round]) -> dict[str, Any]:
         "new_drivers": sum(r.new_driver for r in rounds),
         "reflexes": dict(Counter(reflex for r in rounds for reflex in r.reflexes)),
         "slowest_stop_s": slowest,
-        "memory_growth_mb": round(settled[-1].memory_mb - settled[0].memory_mb, 1),
+        "memory_growth_mb": growth_mb,
+        "leaks": growth_mb is not None and growth_mb > MOST_GROWTH_MB,
         "threads": (settled[0].threads, settled[-1].threads),
         "files": (settled[0].files, settled[-1].files),
     }

@@ -33,6 +33,8 @@ frames at all; stamps 1 s ahead. All must stop the arm, in the approach and in t
 GOES_ON: tuple[Fault, ...] = ("none", "lossy", "blind")
 IN_CATCH: tuple[Fault, ...] = ("frozen-sight", "blind", "not-finite")
 """Faults of what only a catch uses."""
+HIDDEN: tuple[Fault, ...] = ("frozen-sight", "not-finite")
+"""They cannot show beside `blind`: nothing is seen that could grow old, and the policy is not asked."""
 _SHARE = 0.0025
 """More, and the driver says that too few commands reach the robot."""
 LOSSY = Faults(

@@ -79,10 +79,15 @@ class Eyes:
         """The ray on which the last frame showed the ball, if it did."""
 
     def expect_plate(self, plate: Plate, for_track: bool = True) -> None:
-        """Learn where the plate is: for the monitor, and for the track unless that shall not know."""
+        """Learn where the plate is: for the monitor, and for the track unless that shall not know.
+
+        A robot tells it all the time, so cameras that fall silent are noticed while nobody asks for a ball.
+        """
         self._plate = plate
         if for_track:
             self.tracker.expect_plate(plate)
+        if self.monitor.is_due(plate.time_s):
+            self.monitor.judge(plate.time_s, self.tracker.state(plate.time_s))
 
     def wants_all(self, camera: int, now_s: float) -> bool:
         """Whether the next frame of a camera should show the whole view, not a window around the ball."""

@@ -100,10 +100,15 @@ class Monitor:
         self._cameras = (_Camera(), _Camera())
         self._others: deque[float] = deque()
         self._rig_since_s: float | None = None
+        self._began_s: float | None = None
+        """When the first frame came, of either camera: from then on both have to speak."""
+        self._judged_s = -math.inf
 
     def admit(self, now_s: float, stamp_s: float, camera: int, image: Image) -> bool:
         """Take in a frame's stamp and bytes; whether it may be looked at."""
         one = self._cameras[camera]
+        if self._began_s is None or now_s < self._began_s:  # or by a clock that begins again
+            self._began_s = now_s
         cause = self._stamp(one, now_s, stamp_s)
         _remember(one.stamps, cause, self.config.recent)
         self.noticed[cause] += cause != "none"
@@ -122,6 +127,8 @@ class Monitor:
             return "stamp ahead"
         if stamp_s == one.stamp_s:
             return "stamps out of order"
+        if travel_s > config.late_s:  # however usual: it tells nothing of now
+            return "late frame"
         usual_s = _usual(one)
         if usual_s is not None and abs(travel_s - usual_s) > config.even_s:
             return "late frame" if travel_s > usual_s else "stamps out of order"
@@ -165,8 +172,13 @@ class Monitor:
         """
         return self.doubts_rig and self.verdict.cause != "size"
 
+    def is_due(self, now_s: float) -> bool:
+        """Whether nothing was judged lately: no frame comes, and nobody asks for the ball."""
+        return not 0 <= now_s - self._judged_s < self.config.judge_s
+
     def judge(self, now_s: float, state: BallState | None) -> Verdict:
         """The verdict now, on the track's state now, if there is one."""
+        self._judged_s = now_s
         if self.verdict.level == "stop":
             return self.verdict
         cause, reason = self._rig(now_s)
@@ -199,7 +211,8 @@ class Monitor:
             disorder = one.stamps.count("stamps out of order")
             wrong = disorder + one.stamps.count("late frame")
             if disorder >= config.bad_stamps or wrong >= config.late_frames:
-                return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}"
+                late = f", {wrong - disorder} of them late" if wrong > disorder else ""
+                return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}{late}"
             if one.repeats >= config.repeats:
                 return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
             if len(one.shifts) == config.shifts and (shift := median(one.shifts)) > config.shift_px:
@@ -207,8 +220,9 @@ class Monitor:
                     f"camera {index} sees the plate {shift:.0f} px from where it should be, allowed are "
                     f"{config.shift_px:g}: moved, exchanged, or another camera's calibration"
                 )
-            if one.came_s is not None and now_s - one.came_s > config.silent_s:
-                return "silent camera", f"no frame of camera {index} for {now_s - one.came_s:.2f} s"
+            since_s = self._began_s if one.came_s is None else one.came_s
+            if since_s is not None and now_s - since_s > config.silent_s:
+                return "silent camera", f"no frame of camera {index} for {now_s - since_s:.2f} s"
         first, second = (_usual(one) for one in self._cameras)
         if first is not None and second is not None and abs(first - second) > config.even_s:
             return (

@@ -141,7 +141,8 @@ def check_cameras(
     silent = [name for name, times in zip(_names(eyes), came, strict=True) if len(times) < 2]
     level, why = eyes.trust
     if silent:
-        yield Check("cameras", False, why if level == "stop" else f"no frames of {' and '.join(silent)}")
+        found = f"no frames of {' and '.join(silent)}"
+        yield Check("cameras", False, f"{found}; {why}" if level == "stop" else found)
         return
     yield _rate(eyes, came)
     yield _delay(delays)
