@@ -141,6 +141,41 @@ def test_what_no_state_shows_is_put_right_too():
     assert bool(torch.isfinite(env.task.world.spin).all()) and env.repaired > before
 
 
+def test_a_set_that_loses_all_its_instances_says_so():
+    env = believing(Condition(noise=2.0), 4, 3)
+    env.reset()
+    env.task.world.spin[2, 1:] = float("nan")
+    with pytest.raises(DivergedError, match="what is believed of set 2"):
+        env.step(torch.zeros(4, 5))
+
+
+class Leaving(CraneTask):
+    """Half of the cranes end after three steps."""
+
+    def begin(self, sets, parameters, rng):
+        super().begin(sets, parameters, rng)
+        self.age = torch.zeros(len(self.state))
+
+    def advance(self, command, duration_s):
+        super().advance(command, duration_s)
+        self.age = self.age + 1
+
+    def terminated(self):
+        return (self.age == 3) & (torch.arange(len(self.age)) % 2 == 0)
+
+
+def test_notes_are_of_the_episodes_that_are_scored_not_of_those_that_follow():
+    """A belief that is told far too little begins anew at nearly every step: three times, or sixty."""
+    belief = BeliefConfig(instances=5, told_noise=0.3, restart_surprise=0.001)
+    found = run_episodes(
+        Leaving, lambda task, sets: lambda seen: torch.zeros(sets, 1), Condition(noise=4.0), 8, 5,
+        partial(belief_env, belief=belief),
+    )  # fmt: skip
+    restarts = found.notes["belief_restarts"]
+    assert bool((restarts[::2] == 3).all()) and bool((restarts[1::2] == 60).all())
+    assert found.score().notes["belief_restarts"] == 31.5
+
+
 class Echoing(CraneTask):
     """Shows its state forty times, each time with an error of its own."""
 
@@ -160,7 +195,7 @@ def test_much_that_is_observed_does_not_surprise_by_its_size():
     env.reset()
     for _ in range(10):
         env.step(torch.zeros(40, 1))
-    notes = env.notes()
+    notes = {name: float(values.mean()) for name, values in env.notes().items()}
     assert notes["belief_restarts"] == 0 and 0.8 < notes["belief_surprise"] < 1.3
 
 

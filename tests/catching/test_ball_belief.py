@@ -324,8 +324,9 @@ def test_what_makes_no_sense_is_refused_and_the_belief_unharmed():
         belief.track_plate(math.nan, np.zeros(3), np.eye(3))
     with pytest.raises(ValueError, match=r"a rotation \(3, 3\), got \(2,\) and \(3, 3\)"):
         belief.track_plate(0.2, np.zeros(2), np.eye(3))
-    with pytest.raises(ValueError, match="is no rotation"):
-        belief.track_plate(0.2, np.zeros(3), np.zeros((3, 3)))
+    for turned in (np.zeros((3, 3)), np.diag([1.0, 1.0, -1.0]), np.diag([3**0.5, 0.0, 0.0])):
+        with pytest.raises(ValueError, match="is no rotation"):
+            belief.track_plate(0.2, np.zeros(3), turned)
     assert belief.time_s == 0.05 and np.array_equal(belief.at(0.06)[0], before)
     for name, value in (("instances", 1), ("gate", 0.0), ("restitution", (0.9, 0.2))):
         with pytest.raises(ValueError, match="at least 2 instances|gate must be|restitution must be"):

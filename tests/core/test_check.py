@@ -263,6 +263,44 @@ class Elsewhere(CraneTask):
         self.simulator["clock"] += duration_s
 
 
+class Landed(CraneTask):
+    """Keeps another name for its state, a view of one number for all, and something that is not always there."""
+
+    def allocate(self, sets, instances):
+        super().allocate(sets, instances)
+        self.last = torch.zeros(sets, instances, 4)
+        self.wind = torch.zeros(sets, 1)
+        self.winds = self.wind.expand(sets, instances)
+        self.cache = torch.zeros(1)
+
+    def advance(self, command, duration_s):
+        super().advance(command, duration_s)
+        self.wind += 0.1 * duration_s
+        self.state[..., 3] += duration_s * self.winds
+        self.last = self.state
+        self.cache = None if self.cache is not None else torch.zeros(1)
+
+
+def test_what_a_task_keeps_is_brought_back_as_it_was():
+    """Saved zeros were once written into the state, which went by another name after the step."""
+    problems = [v for v in check_task(Landed) if v.problem]
+    assert problems == []
+
+
+class Buffered(CraneTask):
+    """Buffers at the ends of the rail that no integrator bears far beyond them."""
+
+    def advance(self, command, duration_s):
+        super().advance(command, duration_s)
+        beyond = (self.state[..., 0].abs() - 6.0).clamp_min(0.0)
+        self.state[..., 1] -= 1e6 * beyond**3 * self.state[..., 0].sign()
+
+
+def test_what_is_believed_far_away_may_leave_physics():
+    promise = "the real instance alone ends an episode"
+    assert {v.promise: v.problem for v in check_task(Buffered)}[promise] == ""
+
+
 def test_looking_ahead_must_leave_nothing_behind():
     """A clock went on for good each time a belief looked ahead, and the real system with it."""
     promise = "looking ahead changes nothing"

@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -305,3 +306,23 @@ def test_the_paper_s_real_trials_add_up():
     real = load_published()["real"]
     sums = np.array(list(real["caught"].values())).sum(axis=0)
     assert [f"{s} / 60" for s in sums] == real["totals"] and len(real["caught"]) == 12
+
+
+def test_films_of_a_table_from_before_beliefs_had_names_show_its_policies_own(monkeypatch):
+    """Their null was looked up as a name, and the films of every table that ships failed."""
+    seen = []
+
+    def film(handle, *arguments):
+        seen.append((handle.name, handle.belief.update))
+        raise InterruptedError
+
+    monkeypatch.setattr(tables, "film", film)
+    for folder, policy, own in (
+        ("trials", "dris-200", "none"),
+        ("trials-belief", "belief-robot", "ensemble"),
+    ):
+        stored = Path(__file__).parents[2] / "results" / folder / "throws.json"
+        assert json.loads(stored.read_text())["config"].get("belief") is None
+        with pytest.raises(InterruptedError):
+            list(tables.film_table(stored))
+        assert seen[-1] == (policy, own)

@@ -59,6 +59,18 @@ def test_ranges_that_physics_refuses_leave_the_folder_to_the_next_try(prior, tmp
     assert not (tmp_path / "run/config.json").exists()
 
 
+def test_a_world_of_one_instance_can_be_trained_with_ranges(tmp_path):
+    class Single(CatchingTask):
+        def allocate(self, sets, instances):
+            if instances > 1:
+                raise ValueError("one ball a world")
+            super().allocate(sets, instances)
+
+    alone = in_loop(instances=1, belief=BELIEFS["none"], task="dris.catching.task:CatchingTask")
+    train(tmp_path / "run", alone, stop_after=1, make=Single)
+    assert (tmp_path / "run/config.json").exists()
+
+
 def test_a_run_can_begin_with_what_another_has_learned(whole, tmp_path):
     """With a learning rate of next to nothing it stays there."""
     still = replace(tiny().ppo, learning_rate=1e-12, ema_window=0.0, weight_decay=0.0)

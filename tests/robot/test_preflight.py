@@ -81,7 +81,7 @@ AT_THE_END = np.where(ONE[3] > 0, LIMITS.high, HOME)
 @pytest.mark.parametrize(
     ("arm", "name", "words"),
     [
-        ({"error": "stopped by a reflex: joint_reflex"}, "arm", "joint_reflex; look at why, and clear it at the robot"),
+        ({"error": "stopped by a reflex: joint_reflex"}, "arm", "joint_reflex; look at why, clear it at the robot, and begin anew"),
         ({"error": "the user stop is pressed: release it"}, "arm", "user stop is pressed"),
         ({"error": "somebody guides the robot: let go of it"}, "arm", "guides the robot"),
         ({"dq": 2 * STILL}, "arm", "a joint moves at 0.10 rad/s: let go of the robot"),

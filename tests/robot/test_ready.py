@@ -18,9 +18,9 @@ from dris.robot.ready import stricter
     [
         (
             {"error": "stopped by a reflex: joint_reflex"},
-            "joint_reflex; look at why, and clear it at the robot",
+            "joint_reflex; look at why, clear it at the robot, and begin anew",
         ),
-        ({"moving": True}, "it still obeys references of before: stop it first"),
+        ({"moving": True}, "it still obeyed references of before: look at why, and begin anew"),
         ({"dq": np.full(7, 3.0)}, "a joint moves at 3.00 rad/s: let go of the robot"),
         ({"dq": np.full(7, math.nan)}, "a joint moves at nan rad/s"),
     ],
@@ -31,7 +31,8 @@ def test_an_arm_that_something_stopped_or_moves_is_not_begun_with(wrong, words):
     vars(arm).update(wrong)
     with pytest.raises(ArmError, match=f"the arm does not begin: .*{words}"):
         session.connect()
-    assert (session.state, arm.asked) == ("fault", []) and words in session.reason
+    asked = ["stop"] if wrong.get("moving") else []  # nobody else would: a fault is taken for stopped
+    assert (session.state, arm.asked) == ("fault", asked) and words in session.reason and not arm.moving
     session, arm, _ = make()
     session.connect()
     vars(arm).update(wrong)  # between connecting and beginning
@@ -93,6 +94,11 @@ def test_an_arm_whose_clock_does_not_go_on_is_a_fault(told_s):
     arm.exchange = lambda reference: replace(exchange(reference), time_s=told_s(arm.ticks))
     run(session, lambda: session.state == "fault", most=300)
     assert "or no later one" in session.reason and session.clock() - start < 0.11 and not arm.moving
+
+
+def test_limits_that_are_no_numbers_are_refused():
+    with pytest.raises(ArmError, match=r"not finite \(speed\): look at its model"):
+        stricter(replace(LIMITS, speed=np.full(7, np.nan)), LIMITS)
 
 
 def test_the_stricter_of_two_sets_is_taken_part_by_part():

@@ -81,6 +81,7 @@ class BeliefEnv(Env):
         self.log_likelihood = torch.zeros(sets, dtype=torch.float64)
         self.restarts = torch.zeros(sets, dtype=torch.long)
         self.repaired = 0
+        self._put_right = torch.zeros(sets, dtype=torch.long)  # in the present episodes
 
     def reset(self, sets: torch.Tensor | None = None) -> Observation:
         """Start new episodes in some sets (all if None); their beliefs begin at what is seen."""
@@ -90,7 +91,7 @@ class BeliefEnv(Env):
             fresh[self._indices(sets)] = True
         seen = super().reset(sets)
         self.log_likelihood[fresh], self.restarts[fresh], self.surprise[fresh] = 0.0, 0, 0.0
-        self._surprises[:, fresh] = 0.0
+        self._surprises[:, fresh], self._put_right[fresh] = 0.0, 0
         self._see(seen.states[:, 0], fresh, torch.zeros_like(fresh), elapsed=False)
         return self._view(seen)
 
@@ -128,7 +129,7 @@ class BeliefEnv(Env):
         turn = (lost.long().cumsum(dim=1) - 1).clamp_min(0) % left.clamp_min(1)
         index = torch.where(lost, ranked.gather(1, turn), torch.arange(lost.shape[1]))
         self.task.gather_instances(1 + index, 1)
-        self.repaired += int(lost.sum())
+        self._count(lost)
         return bool(lost.any())
 
     def _counted(self, rewards: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -140,17 +141,22 @@ class BeliefEnv(Env):
         worst = rewards[:, 1:].argsort(dim=1)[:, : math.ceil(self.belief.worst_share * self.belief.instances)]
         return lambda values: values[:, 1:].gather(1, worst).mean(dim=1)
 
-    def notes(self) -> dict[str, float]:
-        """Of an episode: how often a belief began anew, how many instances were put right, and the surprise.
+    def notes(self) -> dict[str, torch.Tensor]:
+        """Of each episode: how often a belief began anew, instances put right, and the surprise.
 
         That is the mean of all its observations, for each observed value: about 1 where a belief is right.
+        Particles have none: what they are told by is how far off the best of them was.
         """
-        seen = self._surprises[1].clamp_min(1) * len(self._noise_scale)
-        return {
-            "belief_restarts": float(self.restarts.double().mean()),
-            "belief_surprise": float((self._surprises[0] / seen).median()),
-            "belief_repaired": self.repaired / self.config.sets,
-        }
+        surprise, seen = self._surprises
+        found = {"belief_restarts": self.restarts.double(), "belief_repaired": self._put_right.double()}
+        if self.belief.update != "particles":
+            found["belief_surprise"] = surprise / (seen.clamp_min(1) * len(self._noise_scale))
+        return found
+
+    def _count(self, changed: torch.Tensor) -> None:
+        """Keep count of instances [B, N] that were put right."""
+        self._put_right += changed.sum(dim=1)
+        self.repaired += int(changed.sum())
 
     def _deviation(self, scale: torch.Tensor) -> torch.Tensor:
         """[B, S] of what has a scale [S], at the noise that the filter expects."""
@@ -197,7 +203,7 @@ class BeliefEnv(Env):
             centre, around = self._start_around(seen, deviation)
             states = torch.where(fresh[:, None, None], centre[:, None] + around[:, None] * spread, states)
             task.draw_hidden(fresh, states, 1, rng)
-        self.repaired += int(task.place_states(states, 1)[fresh | pulled].sum())
+        self._count(task.place_states(states, 1) & (fresh | pulled)[:, None])
 
     def _start_around(self, seen: torch.Tensor, deviation: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Where beliefs begin [B, S], of states that were seen so [B, S], and how far around [B, S]."""
@@ -209,7 +215,7 @@ class BeliefEnv(Env):
         start = self._sensor.draw_start(len(seen), count, rng)
         task.draw_hidden(fresh, start, 1, rng)
         states = torch.where(fresh[:, None, None], start, task.states()[:, 1:])
-        self.repaired += int(task.place_states(states, 1)[fresh].sum())
+        self._count(task.place_states(states, 1) & fresh[:, None])
         self._pull(seen, fresh, rng)
 
     def _pull(
@@ -225,12 +231,13 @@ class BeliefEnv(Env):
         values = task.read_instances()[:, 1:]
         if self._replace_lost(values):  # by what no state shows, such as spin
             values = task.read_instances()[:, 1:]
+            self._check_finite({"what is believed": values}, self._asked[0])
         predicted = sensor.along_axes(sensor.read(len(seen), 1 + self.belief.instances)[:, 1:])
         seen = sensor.along_axes(seen)
         if self.belief.update == "ensemble":
             update = ensemble_update(values, predicted, seen, deviation)
             written = task.write_instances(torch.where(pulled[:, None, None], update.values, values), 1)
-            self.repaired += int(written[pulled].sum())
+            self._count(written & pulled[:, None])
             return update.surprise, update.log_likelihood + sensor.log_volume
         weights = log_likelihood(predicted, seen, deviation)
         likelihood = weights.double().logsumexp(dim=1) - math.log(weights.shape[1])

@@ -34,6 +34,9 @@ _ROTATION = np.array(
 """Products of a unit quaternion's parts (x, y, z, w) in the entries of its rotation, row by row."""
 
 
+_ONE = np.eye(3)
+
+
 class PlatePast:
     """Where the plate was, as its joints say, and where it will be if it goes on as it does."""
 
@@ -52,7 +55,8 @@ class PlatePast:
             raise ValueError(f"a plate has a place (3,) and a rotation (3, 3), got {found[0]} and {found[1]}")
         if not math.isfinite(time_s + position.sum() + rotation.sum()):
             raise ValueError(f"the plate is at {position} at {time_s} s: joints must be finite")
-        if not abs(np.vdot(rotation, rotation) - 3.0) < 1e-3:  # three unit axes
+        right = np.abs(rotation @ rotation.T - _ONE).max() < 1e-3
+        if not (right and np.linalg.det(rotation) > 0):
             raise ValueError(
                 f"the plate is turned by {rotation.tolist()} at {time_s} s, which is no rotation"
             )

@@ -267,8 +267,8 @@ class Env:
         """From values [B, N] of instances with these rewards [B, N] to what counts for a set [B]."""
         return lambda values: values.mean(dim=1)
 
-    def notes(self) -> dict[str, float]:
-        """What else there is to tell of the present episodes, by name; nothing by default."""
+    def notes(self) -> dict[str, torch.Tensor]:
+        """What else there is to tell of the present episodes [B], by name; nothing by default."""
         return {}
 
     def _advance(self, command: torch.Tensor) -> None:

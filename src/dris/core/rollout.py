@@ -42,7 +42,7 @@ class Score:
     other_successes: dict[str, float] = field(default_factory=dict)
     """By the task's other measures."""
     notes: dict[str, float] = field(default_factory=dict)
-    """What else the environment told, by name: `Env.notes`."""
+    """What else the environment told, by name, in the mean: `Env.notes`."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -65,13 +65,14 @@ class Outcomes:
     """[E] whether it counts at its last step, by measure: `success` and the task's others."""
     reward: torch.Tensor
     """[E] mean per step."""
-    notes: dict[str, float] = field(default_factory=dict)
-    """As in `Score`."""
+    notes: dict[str, torch.Tensor] = field(default_factory=dict)
+    """[E] what else the environment told of it, by name."""
 
     def score(self) -> Score:
         """The means."""
         rates = {name: float(caught.float().mean()) for name, caught in self.success.items()}
-        return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates, self.notes)
+        notes = {name: float(values.mean()) for name, values in self.notes.items()}
+        return Score(len(self.reward), rates.pop("success"), float(self.reward.mean()), rates, notes)
 
 
 def single_instances(
@@ -163,6 +164,7 @@ def run_episodes(
     agent = make_agent(env.task, episodes)
     running = torch.ones(episodes, dtype=torch.bool)
     success: dict[str, torch.Tensor] = {}
+    notes: dict[str, torch.Tensor] = {}
     total, steps = torch.zeros(episodes), torch.zeros(episodes)
     for transition in rollout(env, agent):
         step = transition.step
@@ -170,7 +172,10 @@ def run_episodes(
         steps += running
         for name, caught in {"success": step.success, **env.task.other_successes()}.items():
             success.setdefault(name, torch.zeros(episodes, dtype=torch.bool))[running] = caught[running, 0]
+        if bool((ended := running & step.done).any()):  # before those that ended begin anew
+            for name, values in env.notes().items():
+                notes.setdefault(name, torch.zeros(episodes, dtype=torch.float64))[ended] = values[ended]
         running &= ~step.done
         if not bool(running.any()):
             break
-    return Outcomes(success, total / steps, env.notes())
+    return Outcomes(success, total / steps, notes)

@@ -284,19 +284,20 @@ class Task(ABC):
         A task whose `advance` changes anything else, such as a simulator's memory, has methods of its own.
         """
         self._instance_parts("save_state")
-        tensors = {name: value for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
-        numbers = {name: value for name, value in vars(self).items() if isinstance(value, int | float)}
-        return {name: value.clone() for name, value in tensors.items()} | numbers
+        plain = torch.Tensor | int | float | None
+        kept = {name: value for name, value in vars(self).items() if isinstance(value, plain)}
+        return {
+            n: (value, value.clone() if isinstance(value, torch.Tensor) else None)
+            for n, value in kept.items()
+        }
 
     def restore_state(self, saved: Any) -> None:
-        """Back to what `save_state` gave."""
+        """Back to what `save_state` gave: the same tensors, so that views of each other stay so."""
         self._instance_parts("restore_state")
-        for name, value in saved.items():
-            now = getattr(self, name)
-            if isinstance(value, torch.Tensor) and now.shape == value.shape and 0 not in now.stride():
-                now.copy_(value)  # what is a view of it, or it of another, stays so
-            else:
-                setattr(self, name, value)
+        for name, (value, was) in saved.items():
+            setattr(self, name, value)
+            if was is not None and 0 not in value.stride():  # an expanded one follows what it is a view of
+                value.copy_(was)
 
     @abstractmethod
     def reward_terms(self) -> dict[str, torch.Tensor]:

@@ -110,13 +110,17 @@ class TwinRig:
         """Start a driver; one that was there before must be gone."""
         self.arm = DriverProcess(Fr3, self.fr3, self.silence_s)
 
-    def answers(self) -> bool:
-        """Whether the driver still tells the robot's state, and may clear one more error."""
+    def tells(self) -> bool:
+        """Whether the driver still tells the robot's state."""
         try:
             self.arm.state()
         except ArmError:
             return False
-        return self.arm.recoveries < self.arm.most_recoveries
+        return True
+
+    def answers(self) -> bool:
+        """Whether it does, and may clear one more error."""
+        return self.tells() and self.arm.recoveries < self.arm.most_recoveries
 
     def reconnect(self) -> None:
         """Start a driver in place of one that is gone or has lost the robot.
@@ -238,7 +242,8 @@ def run_trials(
         finally:
             rig.gate.release()  # an arm that stops needs time to pass
             session.stop("the trial is over")
-        yield replace(outcome, source=made_by)
+        lost = outcome.state == "fault" and not rig.tells()
+        yield replace(outcome, source=made_by, lost=lost)
         if outcome.state == "fault" and not rig.answers():
             rig.reconnect()  # or every later trial would be lost with this one
 

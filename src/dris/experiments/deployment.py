@@ -49,10 +49,14 @@ class Outcome:
     repeated: int = 0
     """How often this trial was run again because it had not counted."""
 
+    lost: bool | None = None
+    """Whether the robot told nothing any more at the end; None: a row from before that was kept."""
+
     @property
     def counts(self) -> bool:
         """Whether it tells of policy and robot: a reflex came, or it began and the connection lasted."""
-        return bool(self.reflexes) or (self.ticks > 0 and self.state != "fault")
+        lost = self.state == "fault" if self.lost is None else self.lost
+        return bool(self.reflexes) or (self.ticks > 0 and not lost)
 
     def told(self) -> str:
         """In words: what became of it, and how near the limits the arm was."""

@@ -138,7 +138,7 @@ class Trainer:
             )
         if self.config.randomize or self.config.belief.prior:
             try:  # what the physics refuses is told before the folder is this run's
-                self._make_env(self.make_task(), EnvConfig(sets=2, instances=2)).reset()
+                self._make_env(self.make_task(), EnvConfig(2, min(2, self.config.instances))).reset()
             except (KeyError, ValueError) as error:
                 ranges = f"randomize {self.config.randomize}, belief.prior {self.config.belief.prior}"
                 raise ValueError(f"{ranges}: {error.args[0] if error.args else error}") from error

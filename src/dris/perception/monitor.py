@@ -220,8 +220,9 @@ class Monitor:
                     f"camera {index} sees the plate {shift:.0f} px from where it should be, allowed are "
                     f"{config.shift_px:g}: moved, exchanged, or another camera's calibration"
                 )
-            since_s = self._began_s if one.came_s is None else one.came_s
-            if since_s is not None and now_s - since_s > config.silent_s:
+            began = one.came_s is not None
+            since_s, patience_s = (one.came_s, config.silent_s) if began else (self._began_s, config.start_s)
+            if since_s is not None and now_s - since_s > patience_s:
                 return "silent camera", f"no frame of camera {index} for {now_s - since_s:.2f} s"
         first, second = (_usual(one) for one in self._cameras)
         if first is not None and second is not None and abs(first - second) > config.even_s:

@@ -29,7 +29,9 @@ class MonitorConfig:
     memory: int = 2400
     """Pictures of a camera that a new one is compared with: half a minute at 80 FPS."""
     silent_s: float = 0.25
-    """A camera that gave no frame for so long, or none since the other's first."""
+    """A camera that gave no frame for so long;"""
+    start_s: float = 3.0
+    """one that gave none yet may take so long after the other's first: cameras start as they like."""
     judge_s: float = 0.02
     """Whoever tells where the plate is has the eyes judged, if nothing was judged for so long."""
     shift_px: float = 3.0
@@ -73,7 +75,16 @@ class MonitorConfig:
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
         check_positive(
-            self, "late_s", "even_s", "silent_s", "judge_s", "shift_px", "rms_px", "pushed_px", "doubt"
+            self,
+            "late_s",
+            "even_s",
+            "silent_s",
+            "start_s",
+            "judge_s",
+            "shift_px",
+            "rms_px",
+            "pushed_px",
+            "doubt",
         )
         check_positive(self, "young_s", "young_age_s", "alone_s", "apart_m", "foreseen_s", "spread_m")
         check_positive(self, "other_s", "stop_s")

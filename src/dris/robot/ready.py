@@ -19,11 +19,18 @@ FROZEN_S = 0.1
 def why_not(state: ArmState) -> str:
     """What keeps an arm from beginning; nothing: no error stops it, and it rests."""
     if state.error:
-        return f"{state.error}; look at why, and clear it at the robot"
+        return f"{state.error}; look at why, clear it at the robot, and begin anew"
     fastest = float(np.abs(state.dq).max(initial=0.0))
     if not fastest <= STILL:
         return f"a joint moves at {fastest:.2f} rad/s: let go of the robot"
-    return "it still obeys references of before: stop it first" if state.moving else ""
+    return "it still obeyed references of before: look at why, and begin anew" if state.moving else ""
+
+
+def why_not_now(arm: Arm, state: ArmState) -> str:
+    """As `why_not`; an arm that still obeys is stopped, for a session in fault is taken for stopped."""
+    if state.moving:
+        arm.stop()
+    return why_not(state)
 
 
 def at_end(q: np.ndarray, limits: JointLimits) -> str:
@@ -40,14 +47,20 @@ def stricter(told: JointLimits, published: JointLimits) -> JointLimits:
 
     A robot's model may be edited, or another arm's; the policy, the filter's tests and the model know the
     published one.
+
+    Raises:
+        ArmError: A limit is not finite.
     """
-    return JointLimits(
+    found = JointLimits(
         np.maximum(told.low, published.low),
         np.minimum(told.high, published.high),
         np.minimum(told.speed, published.speed),
         np.maximum(told.offset, published.offset),
         np.minimum(told.deceleration, published.deceleration),
     )
+    if wrong := [name for name, values in vars(found).items() if not np.isfinite(values).all()]:
+        raise ArmError(f"the robot tells limits that are not finite ({', '.join(wrong)}): look at its model")
+    return found
 
 
 def cleared(arm: Arm, error: str) -> str:

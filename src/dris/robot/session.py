@@ -32,7 +32,7 @@ from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
 from dris.robot.log import Asked, Log, Tick
 from dris.robot.paths import Path, WayHome
-from dris.robot.ready import FROZEN_S, Heard, begins_at, cleared, stricter, why_not
+from dris.robot.ready import FROZEN_S, Heard, begins_at, cleared, stricter, why_not_now
 from dris.robot.safety import filter_reference
 from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
@@ -118,11 +118,10 @@ class Session:
     # What a person asks for.
 
     def connect(self, clear: bool = False) -> None:
-        """Read the arm and its limits; nothing moves.
+        """Read the arm and its limits; nothing moves, and what does is stopped.
 
         Args:
-            clear: Clear an error, and say so: for simulated arms, which touch nobody. A real one's clears
-                whoever has looked, at the robot.
+            clear: Clear an error, and say so: for simulated arms. A real one's clears who has looked.
 
         Raises:
             ArmError: It moves, does not answer or is in an error, or the session's log is closed.
@@ -135,7 +134,7 @@ class Session:
         may = clear and self.recoveries < MOST_RECOVERIES
         if state.error and may and (said := cleared(self.arm, state.error)):
             self.recoveries, state = self.recoveries + 1, self.arm.state()
-        if why := why_not(state):
+        if why := why_not_now(self.arm, state):
             self._go("fault", why)
             raise ArmError(f"the arm does not begin: {why}")
         limits = stricter(self.arm.limits(), self.kinematics.limits)

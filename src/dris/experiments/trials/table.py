@@ -125,6 +125,12 @@ def _weights(policy: str) -> str:
     return fingerprint(load_checkpoint(policy_file(policy), "policy").tensors)[:16]
 
 
+def _config_in(table: dict[str, Any]) -> dict[str, Any]:
+    """The configuration in a table's file; a policy's own belief was a null before it had a name."""
+    found = table.get("config", {})
+    return {**found, "belief": found.get("belief") or "own"}
+
+
 def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     stamp = json.loads(to_json(asdict(config)))
     weights = {policy: _weights(policy) for policy in config.policies}
@@ -136,8 +142,7 @@ def _open_table(config: TrialsConfig, file: Path) -> dict[str, Any]:
     for policy, known in table.get("weights", {}).items():
         if weights.setdefault(policy, _weights(policy)) != known:
             raise ValueError(f"{file} holds trials of other weights of '{policy}': choose another --name")
-    old = with_defaults(table.get("config", {}), config)
-    old["belief"] = old["belief"] or "own"  # a null, before it had a name
+    old = with_defaults(_config_in(table), config)
     if {**old, "policies": 0, "trials": 0} != {**stamp, "policies": 0, "trials": 0}:
         raise ValueError(f"{file} holds trials of another configuration: choose another --name or --out")
     for policy, known in table.get("worlds", {}).items():
@@ -196,7 +201,7 @@ def film_table(file: Path) -> Iterator[Filmed]:
         ValueError: The table's trials did not use the cameras that a film shows.
     """
     table = read_json(file)
-    config = TrialsConfig(**{**table["config"], "policies": tuple(table["config"]["policies"])})
+    config = TrialsConfig(**{**_config_in(table), "policies": tuple(table["config"]["policies"])})
     if config.sight != "cameras":
         raise ValueError(f"{file} holds trials with {config.sight} sight: films show what cameras see")
     launches = {(what, label): launch for what, label, launch in cells_of(config.kind)}
