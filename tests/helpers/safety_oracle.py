@@ -109,6 +109,6 @@ def breaks_soft(reference, q, dq, bias, torque, inertia):
         side = 1 if most_up > up else -1 if -most_down > down else 0
         for k in range(7):
             drives_on = side * per_torque[j, k] * push[k] > 1e-6
-            if drives_on and abs(per_torque[j, k]) > 0.05 * per_torque[j, j]:
+            if drives_on and abs(per_torque[j, k]) * TORQUE[k] > 0.05 * per_torque[j, j] * TORQUE[j]:
                 found.add("coupling")
     return found

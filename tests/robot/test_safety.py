@@ -125,6 +125,20 @@ def test_a_joint_drives_no_other_that_is_too_fast():
     assert back.reference[0] == HOME[0] - 0.005 * side
 
 
+def test_a_strong_joint_drives_no_weak_one_that_is_too_fast_though_a_newton_metre_of_it_moves_it_little():
+    """Joint 1, of 87 Nm, moves joint 6 by 0.046 of what joint 6 does itself for each Nm, and by a third of it in all."""
+    q = np.array([0.573, -1.2, -0.05, -2.45, 0.5, 0.794, 1.2])
+    inertia = ARM.mass_matrix(q)
+    per_torque = np.linalg.inv(inertia)
+    assert abs(per_torque[5, 0]) < 0.05 * per_torque[5, 5]
+    side = np.sign(per_torque[5, 0])  # of joint 1 that drives joint 6 up
+    dq, joint = -1.2 * np.eye(7)[5], np.eye(7)[0]  # near the end of its range it may go no faster than 1.17
+    on = filtered(q - 0.005 * side * joint, q=q, dq=dq, inertia=inertia, torque=NOTHING)
+    assert "coupling" in on.clauses and on.reference[0] == q[0]
+    back = filtered(q + 0.005 * side * joint, q=q, dq=dq, inertia=inertia, torque=NOTHING)
+    assert back.reference[0] == q[0] + 0.005 * side
+
+
 def test_a_hold_brakes_in_time_too():
     """The last reference counts in place of a wish that is none, and goes through the other clauses."""
     joint = np.eye(7)[0]

@@ -3,65 +3,14 @@
 import mujoco
 import numpy as np
 import pytest
+from safety_arm import drive, sequence
 from safety_oracle import HIGH, LOW, TORQUE, allowed_speeds
 
 from dris.catching.kinematics import Kinematics
 from dris.catching.robot_model import robot_spec
 from dris.catching.settings import PRESETS
 from dris.experiments.wild import KINDS, Wild
-from dris.robot.boundary import Boundary
-from dris.robot.clearance import Clearance
-from dris.robot.safety import filter_reference
-from dris.robot.safety_config import SafetyConfig
-from dris.robot.safety_limits import Measured, asked_torque
 from dris.robot.soft_stop import stop_damping
-
-LIMITER_NM = 1.0
-"""libfranka's: what a torque may change by in a millisecond."""
-
-
-def drive(preset, wish, seconds, heavier=1.0):
-    """Filter alone, then the arm's own law and libfranka's limiter; largest shares of the robot's limits.
-
-    `wish` gets the millisecond, measured joints and the last reference; the arm may be heavier than it is known.
-    """
-    task = PRESETS[preset]
-    kinematics, home = Kinematics(task.home, task.mount), np.array(task.home)
-    config, clearance = SafetyConfig(task.stiffness, task.damping), Clearance(home, task.mount)
-    model = robot_spec(task.mount).compile()
-    model.opt.timestep = 0.001
-    model.body_mass[:] *= heavier
-    model.body_inertia[:] *= heavier
-    data = mujoco.MjData(model)
-    mujoco.mj_setConst(model, data)
-    data.qpos[:7] = home
-    mujoco.mj_forward(model, data)
-    boundary, sent, torque = (
-        Boundary(config, clearance, home),
-        home.copy(),
-        kinematics.bias(home, np.zeros(7)),
-    )
-    command, flange = np.zeros(7), np.zeros((3, model.nv))
-    worst = dict.fromkeys(("speed", "torque", "flange"), 0.0)
-    for tick in range(round(1e3 * seconds)):
-        q, dq = data.qpos[:7].copy(), data.qvel[:7].copy()
-        assert not boundary.broken(q)
-        arm = kinematics.dynamics(q, dq)
-        now = Measured(q, dq, sent, torque, 0.001, arm.bias, arm.inertia)
-        sent = filter_reference(config, kinematics.limits, clearance, wish(tick, q, sent), now).reference
-        torque = asked_torque(config, sent, q, dq, arm.bias)
-        command = np.clip(torque - arm.gravity, command - LIMITER_NM, command + LIMITER_NM)
-        data.qfrc_applied[:7] = command + arm.gravity
-        mujoco.mj_step(model, data)
-        q, dq = data.qpos[:7], data.qvel[:7]
-        assert (q > LOW).all() and (q < HIGH).all()
-        for j in range(7):
-            down, up = allowed_speeds(j, q[j])
-            worst["speed"] = max(worst["speed"], dq[j] / max(up, 1e-3), -dq[j] / max(down, 1e-3))
-        worst["torque"] = max(worst["torque"], (np.abs(command + arm.gravity) / TORQUE).max())
-        mujoco.mj_jacBody(model, data, flange, None, model.body("hand").id)
-        worst["flange"] = max(worst["flange"], float(np.linalg.norm(flange[:, :7] @ dq)))
-    return worst
 
 
 # Seeds whose wishes made joint 1 or 3 pass its limit within 0.1 s when the filter looked at present speeds.
@@ -69,8 +18,8 @@ def drive(preset, wish, seconds, heavier=1.0):
 def test_wild_wishes_keep_the_robots_limits(preset, seed):
     limits = Kinematics(PRESETS[preset].home, PRESETS[preset].mount).limits
     path = Wild(limits, np.array(PRESETS[preset].home), 2.0, seed)
-    worst = drive(preset, lambda tick, q, last: path.at(1e-3 * tick), 2.0)
-    assert worst["speed"] < 1.0 and worst["torque"] < 1.0 and worst["flange"] < 3.0
+    worst, wall = drive(preset, lambda tick, q, last: path.at(1e-3 * tick), 2.0)
+    assert wall is None and worst["speed"] < 1.0 and worst["torque"] < 1.0 and worst["flange"] < 3.0
     assert worst["speed"] > 0.8  # it was driven hard, not held still
     assert len(path.asked) >= 0.7 * len(KINDS)
 
@@ -92,6 +41,10 @@ FOUND = {
         (0.082, "+0++++0", 0.1, "last"), (0.107, "-+++-+0", 0.1, "last"), (0.121, "+00+0-+", 0.1, "last"),
         (0.031, "++-+-++", 0.02, "last"), (0.014, "-++++--", 0.5, "last"), (0.087, "+0-+0-0", 0.2, "home"),
     )),
+    "joint 1's 87 Nm drove the wrist on, which a single one moves little: joint 6 at 1.007": ("released", (
+        (0.016, "0++-000", 0.005, "turns"), (0.149, "+-00+--", 0.02, "last"), (0.165, "0-000-+", 0.1, "last"),
+        (0.21, "+--+++0", 0.1, "arm"), (0.096, "----++-", 0.1, "arm"), (0.075, "-0+-+++", 0.005, "last"),
+    )),
 }  # fmt: skip
 
 
@@ -99,17 +52,11 @@ FOUND = {
 @pytest.mark.parametrize("found", FOUND)
 def test_sequences_that_a_search_found_keep_them_too(found, heavier):
     preset, parts = FOUND[found]
-    home, ends = np.array(PRESETS[preset].home), np.cumsum([1e3 * part[0] for part in parts])
-
-    def wish(tick, q, last):
-        _, signs, far, origin = parts[min(int(np.searchsorted(ends, tick, side="right")), len(parts) - 1)]
-        way = far * np.array([{"-": -1.0, "0": 0.0, "+": 1.0}[sign] for sign in signs])
-        if origin == "turns" and tick % 2 == 0:
-            return np.full(7, np.nan)
-        return {"home": home, "arm": q}.get(origin, last) + way
-
-    worst = drive(preset, wish, 0.7, heavier)
+    worst, wall = drive(preset, sequence(preset, parts), 0.7, heavier)
     assert 0.5 < worst["speed"] < 1.0 and worst["torque"] < 1.0 and worst["flange"] < 3.0, worst
+    assert (
+        wall is None or wall > 0.6
+    )  # one of them passes the robot's own by a centimetre, where a session stops it
 
 
 @pytest.mark.parametrize("preset", ["fr3", "paper"])

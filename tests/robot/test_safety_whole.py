@@ -1,11 +1,14 @@
 """The whole filter, every clause at once, under anything: judged by other code, many inputs at a time.
 
-`PYTHONPATH=tests/helpers python tests/robot/test_safety_whole.py 1000000 7` tries more than a test should.
+    PYTHONPATH=tests/helpers python tests/robot/test_safety_whole.py 1000000 7 results/safety/whole-7.json
+
+tries more than a test should, stops at the first wrong answer, and goes on where its file ends.
 """
 
 import math
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 from safety_oracle import (
@@ -27,10 +30,13 @@ from safety_oracle import (
     filtered,
 )
 
+from dris.core.files import read_json, write_json
 from dris.robot.safety import outside
 
 NONE = (math.nan, math.inf, -math.inf, 1e300)
 SLACK = 1e-6
+PART = 5000
+"""Inputs between two looks at the file."""
 END = OFFSET**2 / (2 * DECELERATION) + 0.05
 """From the end of a range: where no speed is allowed any more, and the margin [rad]."""
 
@@ -178,9 +184,16 @@ def test_what_is_cut_while_it_brakes_at_a_wall_is_named():
 
 
 if __name__ == "__main__":
-    total, first = int(sys.argv[1]), int(sys.argv[2])
-    every: Counter = Counter()
-    for part in range(math.ceil(total / 5000)):
-        every += check(5000, first * 100_000 + part)
-        print(f"\r{5000 * (part + 1)} of {total}: {dict(every)}", end="", flush=True)
+    total, first, file = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    so_far = {"kind": "safety-whole", "schema": 1, "seed": first, "inputs": 0, "fired": {}}
+    if file.exists():
+        so_far = read_json(file)
+        if so_far["seed"] != first:
+            sys.exit(f"{file} is of seed {so_far['seed']}, not {first}: choose another file")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    for part in range(so_far["inputs"] // PART, math.ceil(total / PART)):
+        so_far["fired"] = dict(Counter(so_far["fired"]) + check(PART, first * 100_000 + part))
+        so_far["inputs"] += PART
+        write_json(file, so_far)
+        print(f"\r{so_far['inputs']} of {total}: {so_far['fired']}", end="", flush=True)
     print()

@@ -23,7 +23,8 @@ REACTION_SHARE = 1.2
 """How fast a joint may be is asked for where it will be after this many times M / D: a law that brakes by
 D times what is too much lags behind a falling limit by M / D [design]."""
 LEAST_COUPLING = 0.05
-"""A joint's torque that moves another by less than this share of what that one's own does is left alone."""
+"""A joint whose full torque moves another by less than this share of what that one's own full torque does is left
+alone. Full torques count: a wrist has 12 Nm, a shoulder 87."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> di
     down = config.speed_share * limits.speeds_at(q + reaction_s * most_down)[0]
     rests = q + D * dq / K  # S = K e - D dq = 0
     too_fast = np.where(most_up > up, 1.0, np.where(-most_down > down, -1.0, 0.0))
-    not_down, not_up = _drives_on(inverse, too_fast)
+    not_down, not_up = _drives_on(inverse, too_fast, tau)
     pull, most = D * dq - now.bias, config.torque_share * tau
     return {
         "coupling": Bounds(np.where(not_down, rests, -np.inf), np.where(not_up, rests, np.inf)),
@@ -91,13 +92,15 @@ def joint_bounds(config: SafetyConfig, limits: JointLimits, now: Measured) -> di
     }
 
 
-def _drives_on(inverse: np.ndarray, too_fast: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _drives_on(inverse: np.ndarray, too_fast: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which joints [..., M] may have no torque S down, and up: it would drive one on that is `too_fast`.
 
     Joints 1 and 3 of an FR3 have nearly the same axis: where one is slowed, it drives the other on.
     """
-    own = np.diagonal(inverse, axis1=-2, axis2=-1)[..., None]
-    much = np.where(np.abs(inverse) > LEAST_COUPLING * own, inverse, 0.0)  # [j, k]: S of k moves j
+    own = np.diagonal(inverse, axis1=-2, axis2=-1) * tau
+    much = np.where(
+        np.abs(inverse) * tau > LEAST_COUPLING * own[..., None], inverse, 0.0
+    )  # [j, k]: S of k moves j
     drives_on = too_fast[..., None] * much
     return np.asarray((drives_on < 0).any(axis=-2)), np.asarray((drives_on > 0).any(axis=-2))
 
