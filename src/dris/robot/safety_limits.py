@@ -23,8 +23,8 @@ REACTION_SHARE = 1.2
 """How fast a joint may be is asked for where it will be after this many times M / D: a law that brakes by
 D times what is too much lags behind a falling limit by M / D [design]."""
 LEAST_COUPLING = 0.05
-"""A joint whose full torque moves another by less than this share of what that one's own full torque does is left
-alone. Full torques count: a wrist has 12 Nm, a shoulder 87."""
+"""A joint whose full torque moves another by less than this share of what that one's own does is left alone.
+Full torques count, as a wrist has 12 Nm and a shoulder 87."""
 
 
 @dataclass(frozen=True, eq=False)
