@@ -309,3 +309,23 @@ def test_the_check_asks_what_is_declared_and_says_what_is_not():
     # What no sensor shows keeps a unit.
     unset = {v.promise: v.problem for v in check_task(changed(noise_scale=(0.2, 0.3, 0.0, 0.5)))}
     assert "leave it out of observed()" in unset["sizes are as declared"]
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"observed": lambda self: self.state[..., :2] + torch.randn(self.state[..., :2].shape)}, "of torch"),
+        ({"draw_start": lambda self, instances, rng: torch.randn(len(self.state), instances, 4)}, "of torch"),
+        ({"observed": lambda self: self.state[..., :2] + 0.1 * np.random.random()}, "of numpy.random"),
+        (
+            {"observed": lambda self: self.state[..., :2].mean(1, True).expand(-1, self.state.shape[1], -1)},
+            "instance 0 changes",
+        ),
+        ({"observed": lambda self: self.state[..., :2] - self.state[:1, :, :2].mean()}, "instance 0 changes"),
+        ({"observed": lambda self: self.state[..., :2] * len(self.state)}, "when there are more sets"),
+    ],
+)
+def test_what_is_observed_is_as_repeatable_as_the_rest(members, words):
+    """`dris check` passed sensors that drew their own noise, and such that saw the other instances."""
+    problems = {verdict.promise: verdict.problem for verdict in check_task(changed(**members))}
+    assert words in problems["what is observed is as declared"]

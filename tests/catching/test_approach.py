@@ -70,6 +70,22 @@ def test_eyes_that_doubt_themselves_brake_the_arm_and_it_goes_on_when_they_are_f
     np.testing.assert_allclose(approach.goal, HOME)
 
 
+def test_an_approach_that_is_halted_on_its_way_home_brakes_too_and_goes_on_afterwards():
+    approach = Approach(TASK, KINEMATICS)
+    now_s = told(approach, arrival((0.2, 0.0, 0.0)))
+    for k in range(20):  # it comes down elsewhere, where the arm does not go
+        now_s += 0.01
+        approach.update(arrival((0.2 if k < 10 else 0.6, 0.0, 0.0)), now_s)
+    assert approach.outcome == "past" and np.abs(approach.desired(now_s)[1]).max() > 0.5
+    assert approach.halt(now_s) == "halted"
+    rest, still, _ = approach.desired(now_s + 0.5)
+    assert not still.any() and np.abs(rest - HOME).max() > 0.05
+    assert approach.halt(now_s + 0.5) == "halted"
+    np.testing.assert_array_equal(approach.desired(now_s + 5.0)[0], rest)
+    assert approach.update(None, now_s + 5.0) == "waiting"  # the eyes are fine again
+    np.testing.assert_allclose(approach.desired(now_s + 9.0)[0], HOME)
+
+
 def test_the_pose_is_the_one_that_training_begins_with():
     task = CatchingTask()
     task.allocate(1, 1)

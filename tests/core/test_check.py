@@ -319,9 +319,31 @@ def test_only_the_real_instance_ends_an_episode():
         def terminated(self):
             return (self.state[..., 0].abs() > 4.0).any(dim=1)
 
+    class Latched(CraneTask):
+        """Keeps what it found when it advanced: the step itself ends the episode."""
+
+        def begin(self, sets, parameters, rng):
+            super().begin(sets, parameters, rng)
+            self.ended = torch.zeros(len(self.state), dtype=torch.bool)
+
+        def advance(self, command, duration_s):
+            super().advance(command, duration_s)
+            self.ended |= (self.state[..., 0].abs() > 4.0).any(dim=1)
+
+        def terminated(self):
+            return self.ended
+
+    class Waiting(CraneTask):
+        """The real load has left the rail, and the episode goes on until all are believed to have."""
+
+        def terminated(self):
+            return (self.state[..., 0].abs() > 4.0).all(dim=1)
+
     promise = "the real instance alone ends an episode"
     assert {v.promise: v.problem for v in check_task(Railed)}[promise] == ""
-    assert "only believed" in {v.promise: v.problem for v in check_task(Imagining)}[promise]
+    for task in (Imagining, Latched):
+        assert "only believed" in {v.promise: v.problem for v in check_task(task)}[promise]
+    assert "real instance alone" in {v.promise: v.problem for v in check_task(Waiting)}[promise]
 
 
 def test_hooks_are_asked_for():

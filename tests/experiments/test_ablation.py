@@ -41,13 +41,15 @@ def test_it_knows_what_it_is_told_and_nothing_else():
 def test_the_command_writes_a_row_for_each(tmp_path):
     (tmp_path / "paper/e2e").mkdir(parents=True)
     shutil.copy(POLICY, tmp_path / "paper/e2e/0.safetensors")
+    (tmp_path / "ablation.json").write_text("of hours")
     assert study("ablation", quick=True, out=tmp_path) == 0
-    rows = json.loads((tmp_path / "ablation.json").read_text())["rows"]
+    assert (tmp_path / "ablation.json").read_text() == "of hours"  # which figures of a minute do not replace
+    rows = json.loads((tmp_path / "ablation-quick.json").read_text())["rows"]
     assert [(r["policy"], tuple(r["known"]), r["noise"]) for r in rows] == [
         ("paper/e2e/0", known, noise) for known in KNOWN for noise in NOISE
     ]
 
 
 def test_a_folder_without_policies_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="holds no PRESET/e2e/SEED.safetensors: run `dris study belief`"):
+    with pytest.raises(ValueError, match=f"holds no .*: run `dris study belief --out {tmp_path}` first"):
         study("ablation", out=tmp_path)

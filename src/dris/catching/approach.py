@@ -147,8 +147,14 @@ class Approach:
         """Take in an estimate of the arrival, or None if there is none, and plan."""
         if self.arrival is not None and now_s > self.arrival.time_s + self.lead_s:
             return self._refuse("waiting", "nothing came", now_s)
-        if arrival is None:  # out of sight, perhaps: a parabola stays what it is
-            return self.outcome if self.outcome != "halted" else self._say("waiting", "", now_s)
+        if arrival is None:
+            if self.outcome != "halted":  # out of sight, perhaps: a parabola stays what it is
+                return self.outcome
+            return (
+                self._refuse("waiting", "", now_s)
+                if self.arrival is None
+                else self._say("waiting", "", now_s)
+            )
         self._estimates.append((now_s, arrival.ball_in_base))
         doubt = self._doubt(arrival, now_s)
         if doubt:
@@ -168,10 +174,10 @@ class Approach:
         return self._say("going", "", now_s)
 
     def halt(self, now_s: float) -> Outcome:
-        """Brake along the way and stay there, until `update` knows of an arrival again."""
+        """Brake along the way and stay there, until `update` is told of an arrival, or that there is none."""
         if self.arrival is not None and now_s > self.arrival.time_s + self.lead_s:
             return self._refuse("waiting", "nothing came", now_s)
-        if self.outcome != "halted" and self.arrival is not None:
+        if self.outcome != "halted" and self.desired(now_s)[1].any():  # on its way home, too
             self._brake(now_s)
         return self._say("halted", "the eyes doubt themselves", now_s)
 

@@ -91,12 +91,12 @@ def study(
     Args:
         what: paper: every figure of the paper's simulation section, with baselines; belief: what a filter
             between sensor and policy brings; ablation: what a belief loses by not knowing where a ball
-            starts, or its physics, before the E2E of that study, which lie in --out; theory: what the paper's
-            Appendix B predicts of N, measured; distance: how far the results that are there are from the
-            paper's 70 published means, by preset (runs nothing).
+            starts, or its physics, before the E2E of that study, which lie in --out (by default that
+            study's); theory: what the paper's Appendix B predicts of N, measured; distance: how far the
+            results that are there are from the paper's 70 published means, by preset (runs nothing).
         quick: A small size of it, in minutes, to see that it works; its figures mean nothing.
         out: Folder of the results; by default runs/ and its name, with --quick the name and -quick. What this
-            repository holds is in results/paper and results/theory.
+            repository holds is in results/paper, results/belief and results/theory.
         work: Folder of the runs themselves.
         workers: Runs at a time on this machine, one thread each.
         ray: Address of a Ray cluster to run on instead; "local" starts one here.
@@ -111,8 +111,8 @@ def study(
         raise ValueError("--json is of `dris study distance`; other studies write to --out")
 
     validation.check_at_least_one(workers=workers)
-    if what == "ablation":
-        return _ablation(out or Path("results/belief"), quick)
+    if what == "ablation":  # of the belief's study
+        return _ablation(out or Path("runs") / ("belief-quick" if quick else "belief"), quick)
     folder = out or Path("runs") / (f"{what}-quick" if quick else what)
     if what == "theory":
         from dris.experiments.study.theory import TheoryConfig, measure
@@ -144,9 +144,10 @@ def _ablation(folder: Path, quick: bool) -> int:
     from dris.experiments.study.ablation import AblationConfig, measure, table
 
     if not (files := sorted(folder.glob("*/e2e/*.safetensors"))):
-        raise ValueError(f"{folder} holds no PRESET/e2e/SEED.safetensors: run `dris study belief` first")
+        first = f"dris study belief{' --quick' if quick else ''} --out {folder}"
+        raise ValueError(f"{folder} holds no PRESET/e2e/SEED.safetensors: run `{first}` first")
     found = measure(files, AblationConfig(episodes=20) if quick else AblationConfig())
-    write_json(folder / "ablation.json", found)
+    write_json(folder / ("ablation-quick.json" if quick else "ablation.json"), found)
     print(table(found))
     return 0
 

@@ -7,7 +7,7 @@ import torch
 
 from dris.core.covariance import principal
 from dris.core.env import Env, EnvConfig
-from dris.core.probe import NOT_OFFERED, MakeTask, TaskError, actions
+from dris.core.probe import NOT_OFFERED, MakeTask, TaskError, actions, gap, global_draws, require
 from dris.core.rng import KeyedRng
 from dris.core.task import Task
 
@@ -124,20 +124,45 @@ def _check_finite(what: str, values: torch.Tensor, way_out: str) -> None:
 
 
 def what_is_observed_is_as_declared(make: MakeTask) -> str | None:
-    """observed() has as many finite values as have a positive scale; draw_start() gives states."""
-    task, sets, instances = make(), 2, 3
+    """observed() has as many finite values as have a positive scale; draw_start() gives states.
+
+    Both are as repeatable as the rest: the same seed gives the same bits, and what an instance or a set is
+    seen as does not depend on how many others there are.
+    """
     try:
-        sensor = Sensor(task)
-        if not sensor.declared:
+        if not Sensor(make()).declared:
             return f"{NOT_OFFERED}: a belief is shown its states"
-        env = Env(task, EnvConfig(sets=sets, instances=instances))
-        env.reset()
-        for action in actions(task, sets):
-            sensor.read(sets, instances)
-            if bool(env.step(action).done.any()):
-                break
-        index = torch.arange(sets)
-        sensor.draw_start(sets, instances, KeyedRng(3, index, index * 0, index * 0))
+        whole, start = _shown(make, 2, 3)
+        again, again_start = _shown(make, 2, 3)
+        drawn = global_draws(lambda: _shown(make, 2, 3))
+        more_sets, more_starts = _shown(make, 3, 3)
+        alone, _ = _shown(make, 2, 1)
     except ValueError as error:
         raise TaskError(str(error)) from error
+    random = f" draw from the global generator of {' and of '.join(drawn)}" if drawn else ""
+    differ = gap([*whole, start], [*again, again_start])
+    require(
+        not (random or differ),
+        f"observed() or draw_start(){random or ' differ between two runs with one seed, ' + differ}: a "
+        "sensor's noise is added by the environment, and a start is drawn from the rng that it is given",
+    )
+    found = gap([*whole, start], [one[:2] for one in (*more_sets, more_starts)])
+    require(not found, f"observed() or draw_start() of a set changes when there are more sets, {found}")
+    found = gap(alone, [one[:, :1] for one in whole])
+    require(not found, f"observed() of instance 0 changes when its set has three instances, {found}")
     return None
+
+
+def _shown(make: MakeTask, sets: int, instances: int) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """What is observed [B, N, O] in an episode, and a start [B, N, S] of beliefs."""
+    task = make()
+    sensor, env = Sensor(task), Env(task, EnvConfig(sets=sets, instances=instances))
+    env.reset()
+    shown = [sensor.read(sets, instances).clone()]
+    for action in actions(task, sets):
+        done = env.step(action).done
+        shown.append(sensor.read(sets, instances).clone())
+        if bool(done.any()):
+            break
+    index = torch.arange(sets)
+    return shown, sensor.draw_start(sets, instances, KeyedRng(3, index, index * 0, index * 0))
