@@ -66,7 +66,11 @@ def test_eyes_that_doubt_themselves_brake_the_arm_and_it_goes_on_when_they_are_f
     np.testing.assert_allclose(approach.desired(again_s + 0.5)[0], approach.goal, atol=1e-9)
     at = KINEMATICS.plate(approach.goal)[0]
     np.testing.assert_allclose(at, KINEMATICS.home_position + [0.2, 0.0, 0.0], atol=0.006)
-    assert approach.halt(1.0 + approach.lead_s + 0.01) == "waiting"  # it has come down without the arm
+    down_s = 1.0 + approach.lead_s + 0.01  # it has come down without the arm
+    there, still, _ = approach.desired(down_s)
+    assert not still.any() and approach.halt(down_s) == "halted"
+    np.testing.assert_array_equal(approach.desired(down_s + 5.0)[0], there)
+    assert approach.update(None, down_s + 5.0) == "waiting"
     np.testing.assert_allclose(approach.goal, HOME)
 
 

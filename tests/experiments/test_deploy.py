@@ -21,9 +21,10 @@ from dris.catching.settings import TEXT, CatchingConfig
 from dris.cli import identification
 from dris.cli.logs import replay
 from dris.cli.robot import deploy, identify_gains
-from dris.experiments.deploy import TwinRig, run_trials
+from dris.experiments.deploy import TwinRig, _one, run_trials
 from dris.experiments.deployment import Outcome
 from dris.experiments.identification import Identified
+from dris.experiments.trials.cells import cells_of
 from dris.lab.drives import drive
 from dris.lab.fci.plant import Plant
 from dris.lab.objects import BALLS
@@ -116,6 +117,73 @@ def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, mon
     if how == "raised":
         assert outcomes[0].reason == "Net Exception; the robot's side: timed out"
     assert connected == [1]
+
+
+class Stages:
+    """A session that goes through states, one a tick."""
+
+    def __init__(self, states, returns=("homed",)):
+        self.states, self.returns = list(states), list(returns)
+        self.state, self.reason, self.loop, self.clauses, self.beyond = "homed", "", None, {}, {}
+
+    def connect(self, clear):
+        pass
+
+    def start(self):
+        pass
+
+    def arm_now(self):
+        self.state = "armed"
+
+    def tick(self):
+        if self.states:
+            self.state = self.states.pop(0)
+        self.loop = SimpleNamespace(began_s=1.0) if self.state == "catching" else None
+
+    def go_home(self):
+        self.state, self.states = "returning", self.returns
+
+
+def lived_through(session):
+    """What `_one` makes of it, with a rig whose time passes by itself."""
+    twin = SimpleNamespace(ticks=0, time_s=0.0, speed_share=0.5, thing=SimpleNamespace(reach=0.03))
+    twin.state = lambda: SimpleNamespace(on_plate=lambda reach: True, thing_position=np.array([0, 0, 1.0]))
+    cabinet = SimpleNamespace(reflexes=[])
+
+    def tick(work, moves=None):
+        twin.ticks, twin.time_s = twin.ticks + 1, twin.time_s + 0.01
+        work()
+        if session.state == "fault":
+            cabinet.reflexes.append("cartesian_reflex")
+
+    rig = SimpleNamespace(
+        gate=SimpleNamespace(tick=tick, release=lambda: None), twin=twin, tick_s=0.001, speed_share=1.0,
+        moves=lambda: True, prepare=lambda *given: None, plant=SimpleNamespace(start_trial=lambda *given: None),
+        eyes=lambda *given: SimpleNamespace(tick=lambda: None), server=SimpleNamespace(cabinet=cabinet),
+    )  # fmt: skip
+    what, _, launch = cells_of("ramps")[0]
+    return _one(rig, session, what, launch, 1, "a trial", False, 0, lambda session: None)
+
+
+def test_what_stops_the_arm_on_its_way_home_counts(monkeypatch):
+    """The reflex was told nowhere, and the next trial cleared it."""
+    monkeypatch.setattr("dris.experiments.deploy.is_lost", lambda state: False)
+    monkeypatch.setattr("dris.experiments.deploy.troubles_of", lambda eyes: None)
+    monkeypatch.setattr("dris.experiments.deploy.TruthObserver", lambda twin: None)
+    well = lived_through(Stages(["catching"]))
+    assert well.caught and well.began and (well.state, well.reflexes) == ("catching", ())
+    one = lived_through(Stages(["catching"], ["returning", "fault"]))
+    assert one.caught and one.reflexes == ("cartesian_reflex",)
+    assert one.state == "fault" and one.reason.startswith("on its way home")
+
+
+def test_a_policy_that_took_over_has_begun_though_the_arm_went_home_again(monkeypatch):
+    """It saw nothing for a second and returned: the trial waited for the end, and said that it never began."""
+    monkeypatch.setattr("dris.experiments.deploy.is_lost", lambda state: False)
+    monkeypatch.setattr("dris.experiments.deploy.troubles_of", lambda eyes: None)
+    monkeypatch.setattr("dris.experiments.deploy.TruthObserver", lambda twin: None)
+    one = lived_through(Stages(["catching", "returning", "homed"]))
+    assert one.began and one.ticks < 10 and one.state == "homed" and not one.caught
 
 
 def test_a_driver_that_may_clear_no_more_errors_does_not_go_on():

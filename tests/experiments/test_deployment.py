@@ -45,6 +45,10 @@ def test_an_interrupted_deployment_goes_on_with_what_is_missing(tmp_path):
         read_outcomes(file, settings | {"kind": "throws"}, resume=True)
     with pytest.raises(ValueError, match="lacks 1 of its trials: go on with --resume"):
         read_outcomes(file, settings, resume=False)
+    # One that lost the robot is still to be run: the file is not made anew for it.
+    write_outcomes(file, settings, 1, [replace(one, reflexes=(), state="fault", lost=True)])
+    with pytest.raises(ValueError, match="lacks 1 of its trials"):
+        read_outcomes(file, settings, resume=False)
     write_outcomes(file, settings, 1, [one])
     assert read_outcomes(file, settings, resume=False) == []  # a whole one may be made again
     with pytest.raises(ValueError, match=r"holds trials of \{'seed': 1\}, not of \{'seed': 2\}"):

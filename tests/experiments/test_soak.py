@@ -142,6 +142,24 @@ def test_the_command_fails_when_memory_grows(gained_mb, code, tmp_path, monkeypa
     assert (told["memory_growth_mb"], told["leaks"]) == (2 * gained_mb, bool(code))
 
 
+def test_one_round_is_run_however_few_minutes_there_are(tmp_path, monkeypatch):
+    """Preparing took longer than the time: there were no rounds to sum up, and an IndexError."""
+    monkeypatch.setattr("dris.cli.soaking.exported", lambda policy: nullcontext(tmp_path))
+    monkeypatch.setattr("dris.robot.runtime.Runtime", lambda folder: None)
+    monkeypatch.setattr("dris.experiments.deploy.TwinRig", lambda *given, **named: nullcontext())
+
+    def rounds(rig, watch, seed, enough, tried):
+        number = 0
+        while not enough(number):
+            yield a_round(number, "none", memory=500.0)
+            number += 1
+
+    monkeypatch.setattr("dris.experiments.soak.soak", rounds)
+    file = tmp_path / "soak.json"
+    assert command(minutes=1e-9, json_file=file) == 0
+    assert json.loads(file.read_text())["rounds"] == 1
+
+
 @pytest.mark.parametrize("wishes", ["policy", "wild"])
 def test_other_results_are_not_replaced(wishes, tmp_path):
     file = tmp_path / "ramps.json"

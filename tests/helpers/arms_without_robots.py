@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from dris.belief.config import BELIEFS
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import PRESETS
 from dris.robot.arm import ArmError, ArmState, Carried, Payload
@@ -115,11 +116,11 @@ class Clearing(SoftArm):
         return self._tries < 0
 
 
-def quick_runtime(act=lambda states, condition: np.zeros(5), task=TASK):
+def quick_runtime(act=lambda states, condition: np.zeros(5), task=TASK, belief="none"):
     """As much of a policy's runtime as is looked at before an arm moves."""
     contract = SimpleNamespace(
         policy="none", dris="0", states=SimpleNamespace(names=("x",)), condition=SimpleNamespace(size=1),
-        catching=lambda: task,
+        catching=lambda: task, filter=lambda: BELIEFS[belief],
     )  # fmt: skip
     return SimpleNamespace(contract=contract, act_one=act)
 

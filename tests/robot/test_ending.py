@@ -50,6 +50,18 @@ def test_signals_mean_afterwards_what_they_meant_before():
     assert [signal.getsignal(number) for number in (*ENDING, *BACKGROUND)] == before
 
 
+def test_what_nohup_ignores_stays_ignored_where_no_arm_moves():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with ended_by_signals(unless_ignored=True):
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+        with ended_by_signals():
+            assert signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 WRITES = """
 import os, signal, sys
 from dris.robot.ending import ended_by_signals

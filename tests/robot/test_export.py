@@ -283,6 +283,14 @@ def test_a_folder_of_something_else_is_not_exported_into(there, tmp_path):
 
 def test_an_export_may_be_made_again(exported, tmp_path):
     check_folder(exported)
+    unfinished = tmp_path / "unfinished"  # contract and card are written last
+    unfinished.mkdir()
+    for name in ("model.safetensors", "run.py"):
+        shutil.copy(exported / name, unfinished)
+    check_folder(unfinished)
+    (unfinished / "README.md").write_text("somebody else's")
+    with pytest.raises(ValueError, match="no export"):
+        check_folder(unfinished)
     check_folder(tmp_path)
     check_folder(tmp_path / "new")
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
-from arms_without_robots import HOME, TASK, SoftArm
+from arms_without_robots import HOME, TASK, SoftArm, UnstoppableArm
 from sessions import make as ball_session
 
 from dris.catching.eyes_observer import EyesObserver
@@ -248,17 +248,43 @@ def test_durations_of_ticks_in_figures():
     assert ticks.too_slow() == ""
 
 
+class There:
+    """A path of one place."""
+
+    duration_s = 0.2
+
+    def at(self, time_s):
+        return HOME
+
+
+def on_its_own_clock(arm):
+    return Session(arm, NoEyes(), lambda s, c: np.zeros(5), TASK, LAW, lambda: arm.ticks * 1e-3)
+
+
 def test_how_long_ticks_take_is_told_after_a_path():
-    arm, lines = SoftArm(), []
-    session = Session(arm, NoEyes(), lambda s, c: np.zeros(5), TASK, LAW, lambda: arm.ticks * 1e-3)
-
-    class There:
-        duration_s = 0.2
-
-        def at(self, time_s):
-            return HOME
-
-    run_path(session, There(), lines.append, sleep=lambda s: None)
+    lines = []
+    run_path(on_its_own_clock(SoftArm()), There(), lines.append, sleep=lambda s: None)
     assert re.fullmatch(
         r"ticks took [\d.]+ ms, [\d.]+ ms at the 99th percentile; \d+ over 20 ms so far", lines[-1]
     )
+
+
+def test_a_path_at_whose_end_the_arm_does_not_come_to_rest_has_failed(capsys):
+    """It returned as if all were well, and identify-gains wrote its gains."""
+    arm = UnstoppableArm()
+    with pytest.raises(ArmError, match="fault: .*the arm may still move"):
+        run_path(on_its_own_clock(arm), There(), lambda line: None, sleep=lambda s: None)
+    assert arm.moving and "the arm may still move" in capsys.readouterr().err
+
+
+def test_an_arm_that_does_not_come_to_rest_is_told_of_whatever_broke_the_session(capsys):
+    session, seen, _ = make(Room())
+    session.arm = UnstoppableArm(q=HOME + 0.02)
+
+    def fails():
+        raise RuntimeError("cv2 failed")
+
+    seen.tick = fails
+    with pytest.raises(RuntimeError, match="cv2 failed"):
+        run_live(session, seen, lambda line: None)
+    assert "the arm may still move" in capsys.readouterr().err

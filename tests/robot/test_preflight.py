@@ -12,6 +12,7 @@ from sessions import make
 
 from dris.catching.settings import PRESETS
 from dris.experiments import real_arm
+from dris.experiments.deploy import TwinRig
 from dris.perception.calibration import CalibrationError, save_rig
 from dris.perception.camera import laboratory_rig
 from dris.robot.arm import ArmError, Carried, Payload, masses_of_urdf
@@ -173,7 +174,7 @@ def test_an_arm_that_does_not_answer_is_refused_and_asked_on():
         (1, 0.9, "m below its workspace"),
         (1, 0.9, "m too near to the table"),
         (3, 0.9, "m above its workspace"),
-        (1, 1.8, "m too near to the arm"),
+        (1, 1.8, "plate, hand or wrist are 0."),
     ],
 )
 def test_what_is_in_the_way_is_named(joint, by, words):
@@ -269,6 +270,16 @@ def test_a_dry_run_without_cameras_says_that_it_did_not_look(on_robot, capsys):
     assert told.startswith("    ok  robot    127.0.0.1 is on this computer, so it is taken for SIMULATED")
     found = real_arm.taken_for("172.16.0.2").found
     assert found.startswith("172.16.0.2 is taken for a real arm: with a real-time kernel")
+
+
+@pytest.mark.parametrize("belief", ["kalman", "particles", "nominal"])
+def test_a_belief_that_no_robot_has_is_refused_before_anything_is_asked(belief):
+    """The dry run said ok, and --move refused after all checks."""
+    runtime = quick_runtime(belief=belief)
+    with pytest.raises(ValueError, match="beside one robot a belief is an ensemble"):
+        real_arm.on_robot(runtime, "127.0.0.1", False, 0.2, RigConfig(), SITE, None, None)
+    with pytest.raises(ValueError, match="beside one robot a belief is an ensemble"), TwinRig(runtime):
+        pass
 
 
 def test_nothing_moves_without_a_calibration_file(on_robot, tmp_path):

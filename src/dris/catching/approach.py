@@ -176,7 +176,7 @@ class Approach:
     def halt(self, now_s: float) -> Outcome:
         """Brake along the way and stay there, until `update` is told of an arrival, or that there is none."""
         if self.arrival is not None and now_s > self.arrival.time_s + self.lead_s:
-            return self._refuse("waiting", "nothing came", now_s)
+            self.arrival = None  # it has come down; the way home waits for eyes that are fine
         if self.outcome != "halted" and self.desired(now_s)[1].any():  # on its way home, too
             self._brake(now_s)
         return self._say("halted", "the eyes doubt themselves", now_s)

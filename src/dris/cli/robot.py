@@ -120,7 +120,7 @@ def deploy(
     validation.check_at_least_one(trials=trials)
     validation.check_seed(seed)
     validation.check_json(json_file)
-    validation.check_out(logs)
+    validation.check_out(logs, "--logs")
     if twin == (robot is not None):
         raise ValueError("say which arm: --twin, or --robot ADDRESS")
     if twin and move:
@@ -319,7 +319,7 @@ def _in_twin(
             print(f"{again} trials never began or lost the robot: they are run again", flush=True)
         try:
             with (
-                ended_by_signals(),
+                ended_by_signals(unless_ignored=True),
                 TwinRig(runtime, address, settings["speed_share"], settings["tick_s"]) as rig,
             ):
                 if not passed(preflight(runtime, rig.arm, settings["speed_share"])):

@@ -27,7 +27,7 @@ def soak(
     """Hours of the twin behind Franka's protocol: throws with random faults, or wishes that nobody has.
 
     Exit code 1 if the arm once did not stop when it had to, stopped when it had to go on, if memory grew by
-    more than 100 MB after the third round, or if a wild wish made the robot stop itself.
+    more than 100 MB and 3 MB a round after the third round, or if a wild wish made the robot stop itself.
 
     Args:
         policy: A folder that `dris export` made, or a policy by name.
@@ -54,20 +54,21 @@ def soak(
     from dris.experiments.soak_faults import ALONE, CAMERAS, PAIRS
     from dris.robot.runtime import Runtime
 
-    end = time.monotonic() + 60 * minutes
     if wishes == "wild":
-        return _wild(policy, seed, address, end, json_file)
+        return _wild(policy, seed, address, minutes, json_file)
     rounds: list[Round] = []
     watch, tried = Watch(), {"alone": ALONE, "pairs": PAIRS, "cameras": 3 * CAMERAS}[faults]
 
     def enough(number: int) -> bool:
-        return time.monotonic() > end or (faults != "alone" and number == len(tried))
+        late = number > 0 and time.monotonic() > end
+        return late or (faults != "alone" and number == len(tried))
 
     with (
         writing(json_file, KIND),
         exported(policy) as folder,
         TwinRig(Runtime(folder), address, silence_s=SILENCE_S, watch=watch) as rig,
     ):
+        end = time.monotonic() + 60 * minutes
         for one in rounds_of(rig, watch, seed, enough, tried):
             rounds.append(one)
             write_json(json_file, header(KIND) | summary(rounds) | {"rows": [asdict(r) for r in rounds]})
@@ -80,7 +81,7 @@ def soak(
     return 1 if told["missed"] or told["leaks"] else 0
 
 
-def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | None) -> int:
+def _wild(policy: str, seed: int, address: str, minutes: float, json_file: Path | None) -> int:
     from dris.core.files import write_json
     from dris.core.schema import header
     from dris.experiments.deploy import TwinRig
@@ -90,7 +91,8 @@ def _wild(policy: str, seed: int, address: str, end: float, json_file: Path | No
 
     rounds = []
     with writing(json_file, KIND), exported(policy) as folder, TwinRig(Runtime(folder), address) as rig:
-        for one in wild_rounds(rig, seed, lambda number: time.monotonic() > end):
+        end = time.monotonic() + 60 * minutes
+        for one in wild_rounds(rig, seed, lambda number: number > 0 and time.monotonic() > end):
             rounds.append(one)
             write_json(json_file, header(KIND) | wild_summary(rounds) | {"rows": [asdict(r) for r in rounds]})
             wrong = f"REFLEX: {'; '.join(one.reflexes)}; " if one.reflexes else ""

@@ -55,10 +55,10 @@ def check_folder(folder: Path) -> None:
         raise ValueError(f"there is no folder {folder}")
 
 
-def check_out(folder: Path | None) -> None:
+def check_out(folder: Path | None, flag: str = "--out") -> None:
     """Refuse a folder to write to that is a file."""
     if folder is not None and folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out {folder} is a file: name a folder")
+        raise ValueError(f"{flag} {folder} is a file: name a folder")
 
 
 def check_json(file: Path | None) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+from dris.catching.belief_observer import beside_one_robot
 from dris.catching.control import Act, LookingObserver, troubles_of
 from dris.catching.settings import CatchingConfig
 from dris.experiments.deployment import Outcome, source
@@ -79,6 +80,7 @@ class TwinRig:
     said: list[str] = field(default_factory=list)
 
     def __enter__(self) -> TwinRig:
+        beside_one_robot(self.runtime.contract.filter())  # refuses beliefs that no robot has
         self.config: CatchingConfig = self.runtime.contract.catching()
         self.drive: TwinConfig = drive("fitted-gains", self.config)
         self.twin = Twin(self.drive)
@@ -264,21 +266,21 @@ def _one(
     session.connect(clear=True)
     session.start()
     eyes: LookingObserver | None = None
-
-    every = round(rig.tick_s / TICK_S)
+    caught = began = False
+    ticks, every = 0, round(rig.tick_s / TICK_S)
 
     def work() -> None:
+        nonlocal began
         if eyes is not None and rig.moves():
             eyes.tick()
         if rig.twin.ticks % every == 0:
             session.tick()
+            began = began or (session.loop is not None and session.loop.began_s is not None)
             show(session)
 
     until = rig.twin.time_s + LONGEST_HOMING_S / rig.speed_share
     while session.state == "homing" and rig.twin.time_s < until:
         rig.gate.tick(work, rig.moves)
-    caught = began = False
-    ticks = 0
     if session.state == "homed":
 
         def begin() -> None:
@@ -289,14 +291,12 @@ def _one(
             session.arm_now()
 
         rig.gate.tick(begin)
-        while not _ended(rig, session):
+        while not _ended(rig, session, began):
             rig.gate.tick(work, rig.moves)
             ticks += 1
         state = rig.twin.state()
-        began = session.loop is not None and session.loop.began_s is not None
         caught = began and not is_lost(state) and state.on_plate(rig.twin.thing.reach)
-        caught = caught and session.state not in ("stopped", "fault")
-    reflexes = tuple(str(reflex) for reflex in rig.server.cabinet.reflexes[stopped:])
+        caught = caught and session.state not in ("stopped", "fault", "homed")  # nor given up before the end
     ended, reason, share = session.state, session.reason, rig.twin.speed_share
     troubles = None if eyes is None else troubles_of(eyes)
     if session.state not in ("stopped", "fault"):
@@ -305,14 +305,17 @@ def _one(
         eyes, session.observer = None, TruthObserver(rig.twin)  # nobody looks, which eyes would notice
         while session.state == "returning" and rig.twin.time_s < until:
             rig.gate.tick(work, rig.moves)
+        if session.state in ("stopped", "fault"):
+            ended, reason = session.state, f"on its way home: {session.reason}"
+    reflexes = tuple(str(reflex) for reflex in rig.server.cabinet.reflexes[stopped:])
     cut, beyond = dict(session.clauses), dict(session.beyond)
     belief = {} if troubles is None else troubles._asdict()
     return Outcome(name, caught, began, ended, reason, reflexes, cut, beyond, share, ticks, belief=belief)
 
 
-def _ended(rig: TwinRig, session: Session) -> bool:
-    """Whether time is up, the thing lost, nothing came, or the session has stopped."""
-    if session.state in ("stopped", "fault"):
+def _ended(rig: TwinRig, session: Session, began: bool) -> bool:
+    """Whether time is up, the thing lost, nothing came, or the session has stopped or has gone home."""
+    if session.state in ("stopped", "fault") or (began and session.state == "homed"):
         return True
     began_s = None if session.loop is None else session.loop.began_s
     if began_s is None:

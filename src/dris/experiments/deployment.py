@@ -134,11 +134,11 @@ def read_outcomes(file: Path, settings: dict[str, Any], resume: bool) -> list[Ou
     if others := {name: value for name, value in others.items() if value != settings[name]}:
         asked = {name: settings[name] for name in others}
         raise ValueError(f"{file} holds trials of {others}, not of {asked}: choose another --json")
-    left = found.get("asked", 0) - len(found["rows"])
+    rows = [Outcome(**row | {"reflexes": tuple(row["reflexes"])}) for row in found["rows"]]
+    left = found.get("asked", 0) - sum(row.counts for row in rows)
     if left > 0 and not resume:
         raise ValueError(f"{file} lacks {left} of its trials: go on with --resume, or choose another --json")
-    rows = [row | {"reflexes": tuple(row["reflexes"])} for row in found["rows"]]
-    return [Outcome(**row) for row in rows] if resume else []
+    return rows if resume else []
 
 
 def with_outcome(outcomes: list[Outcome], one: Outcome) -> list[Outcome]:

@@ -104,6 +104,7 @@ def on_robot(
 ) -> int:
     """Look at everything that can be known without moving; then, if it may, catch until interrupted."""
     config = runtime.contract.catching()
+    beside_one_robot(runtime.contract.filter())  # refuses beliefs that no robot has
     drive = drive_of(config, gains, is_simulated(address))
     fr3 = connection(address, config, drive, site, speed_share)
     with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig, site) as eyes:

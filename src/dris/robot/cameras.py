@@ -127,7 +127,7 @@ def check_cameras(
         part = frame.image[::8, ::8]
         light[frame.camera].append((float(part.mean()), float((part.min(axis=2) >= 250).mean())))
 
-    eyes.on_frame, eyes_until_s = note, clock() + LOOK_S
+    eyes.on_frame, eyes_until_s, before = note, clock() + LOOK_S, eyes.dropped
     eyes.observe_plate(plate)
     try:
         while clock() < eyes_until_s:
@@ -144,7 +144,7 @@ def check_cameras(
         found = f"no frames of {' and '.join(silent)}"
         yield Check("cameras", False, f"{found}; {why}" if level == "stop" else found)
         return
-    yield _rate(eyes, came)
+    yield _rate(came, eyes.dropped - before)
     yield _delay(delays)
     yield _light(_names(eyes), light)
     yield _eyes(eyes, unconfirmed)
@@ -154,9 +154,9 @@ def _names(eyes: RigObserver) -> tuple[str, str]:
     return eyes.eyes.rig[0].name, eyes.eyes.rig[1].name
 
 
-def _rate(eyes: RigObserver, came: tuple[list[float], list[float]]) -> Check:
+def _rate(came: tuple[list[float], list[float]], dropped: int) -> Check:
     fps = [(len(times) - 1) / max(times[-1] - times[0], 1e-9) for times in came]
-    found = f"{fps[0]:.0f} and {fps[1]:.0f} frames a second, {eyes.dropped} dropped"
+    found = f"{fps[0]:.0f} and {fps[1]:.0f} frames a second, {dropped} dropped"
     if min(fps) < LEAST_FPS:
         return Check("cameras", False, f"{found}, at least {LEAST_FPS:.0f}: shorten exposure, check the bus")
     return Check("cameras", True, found)

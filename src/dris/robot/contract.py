@@ -110,7 +110,7 @@ def sha256(file: Path) -> str:
 
 
 def check_folder(out: Path) -> None:
-    """Refuse to export into a folder that holds anything but an earlier export.
+    """Refuse to export into a folder that holds anything but an earlier export, or what one left unfinished.
 
     Raises:
         ValueError: A README.md or run.py in it may be somebody else's.
@@ -121,7 +121,9 @@ def check_folder(out: Path) -> None:
         ours = read_json(out / CONTRACT).get("kind") == KIND
     except (OSError, ValueError):
         ours = False
-    if not ours:
+    names = {found.name for found in out.iterdir()}
+    unfinished = WEIGHTS in names and names <= set(HASHED)  # the contract and the card come last
+    if not (ours or unfinished):
         raise ValueError(
             f"--out {out} holds files, and no export of a policy (no {CONTRACT}): README.md and {RUN} among "
             "them would be overwritten; name a new or an empty folder"

@@ -73,11 +73,17 @@ def interruptibly() -> Iterator[None]:
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Note the signals of `ENDING` for `heed`; afterwards they mean what they meant before."""
+def ended_by_signals(unless_ignored: bool = False) -> Iterator[None]:
+    """Note the signals of `ENDING` for `heed`; afterwards they mean what they meant before.
+
+    Args:
+        unless_ignored: Leave those alone that whoever started this process had ignored: `nohup` does, for
+            hours without anybody. Not for an arm that moves, which every signal stops.
+    """
     global _noted
     _noted = noted = _Noted()
-    before = {number: signal.signal(number, noted.take) for number in ENDING}
+    ending = [n for n in ENDING if not (unless_ignored and signal.getsignal(n) == signal.SIG_IGN)]
+    before = {number: signal.signal(number, noted.take) for number in ending}
     before |= {number: signal.signal(number, signal.SIG_IGN) for number in BACKGROUND}
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def run_path(
     """Go home, along a path from there and back, and stop; on every way out the arm is stopped softly.
 
     Raises:
-        ArmError: It was stopped before the end; the message says by what.
+        ArmError: It was stopped before the end, or did not come to rest at it; the message says by what.
     """
     there, ticks = False, TickTimes()
     with _stopping(session):
@@ -106,7 +107,7 @@ def run_path(
             _tick(session, lambda: session.state == "homed", tell, sleep, ticks)
         there = session.state == "homed"
     tell(f"ticks took {ticks}")
-    if not there:
+    if not there or session.state == "fault":
         raise ArmError(f"{session.state}: {session.reason}")
 
 
@@ -122,6 +123,8 @@ def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Ite
         finally:
             if session.state not in ("stopped", "fault"):
                 session.stop(reason)
+                if session.state == "fault":  # told here, too: what comes after may be an exception
+                    print(f"{session.state}: {session.reason}", file=sys.stderr, flush=True)
             close()
 
 

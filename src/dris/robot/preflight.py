@@ -32,7 +32,10 @@ WAY_S = 0.02
 SIDES = ("behind (-x)", "right of (-y)", "below", "ahead of (+x)", "left of (+y)", "above")
 WALLS: dict[Clause, tuple[str, ...]] = {
     "workspace": tuple(f"the plate is {{:.3f}} m {side} its workspace" for side in SIDES),
-    "keep-out": ("the arm is {:.3f} m too near to the table", "the plate is {:.3f} m too near to the arm"),
+    "keep-out": (
+        "the arm is {:.3f} m too near to the table",
+        "plate, hand or wrist are {:.3f} m too near to the arm",
+    ),
 }
 """What `outside` tells, in its order."""
 
@@ -184,6 +187,8 @@ def _way(arm: Arm, config: CatchingConfig, speed_share: float, site: SiteConfig)
     clearance = Clearance(kinematics.home, config.mount)
     safety = site.safety(config.stiffness, config.damping)
     limits = stricter(arm.limits(), kinematics.limits).slowed(speed_share)
+    if met := _met(safety, clearance, kinematics.home):
+        return Check("way", False, f"at its home {met}: no way leads there; correct the --site flags")
     way = WayHome(arm.state().q, kinematics.home, limits)
     steps = max(math.ceil(way.duration_s / WAY_S), 1)
     for step in range(steps + 1):
