@@ -105,7 +105,8 @@ def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, mon
         session=lambda log: SimpleNamespace(stop=lambda reason: None), said=["of an earlier trial"],
         server=SimpleNamespace(cabinet=SimpleNamespace(reflexes=[])),
         twin=SimpleNamespace(speed_share=0.0), gate=SimpleNamespace(release=lambda: None),
-        answers=lambda: connected[0] > 0, reconnect=lambda: connected.__setitem__(0, connected[0] + 1),
+        tells=lambda: connected[0] > 0, answers=lambda: connected[0] > 0,
+        reconnect=lambda: connected.__setitem__(0, connected[0] + 1),
     )  # fmt: skip
     outcomes = list(run_trials(rig, "ramps", 3, 1, True, None))
     assert [outcome.state for outcome in outcomes] == ["fault", "catching", "catching"]
