@@ -110,6 +110,7 @@ def test_a_driver_that_lost_the_robot_is_replaced_before_the_next_trial(how, mon
     )  # fmt: skip
     outcomes = list(run_trials(rig, "ramps", 3, 1, True, None))
     assert [outcome.state for outcome in outcomes] == ["fault", "catching", "catching"]
+    assert [outcome.lost for outcome in outcomes] == [True, False, False]
     # Which code it was, for several versions may add to one file.
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent

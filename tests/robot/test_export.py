@@ -283,6 +283,7 @@ def test_a_folder_of_something_else_is_not_exported_into(there, tmp_path):
 
 def test_an_export_may_be_made_again(exported, tmp_path):
     check_folder(exported)
+    check_folder(tmp_path)
     unfinished = tmp_path / "unfinished"  # contract and card are written last
     unfinished.mkdir()
     for name in ("model.safetensors", "run.py"):
@@ -291,7 +292,6 @@ def test_an_export_may_be_made_again(exported, tmp_path):
     (unfinished / "README.md").write_text("somebody else's")
     with pytest.raises(ValueError, match="no export"):
         check_folder(unfinished)
-    check_folder(tmp_path)
     check_folder(tmp_path / "new")
 
 
