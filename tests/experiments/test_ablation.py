@@ -48,6 +48,14 @@ def test_the_command_writes_a_row_for_each(tmp_path):
     assert [(r["policy"], tuple(r["known"]), r["noise"]) for r in rows] == [
         ("paper/e2e/0", known, noise) for known in KNOWN for noise in NOISE
     ]
+    # Interrupted after two rows it goes on, and keeps those.
+    file = tmp_path / "ablation-quick.json"
+    found = json.loads(file.read_text())
+    found["rows"] = [row | {"success": 2.0} for row in rows[:2]]
+    file.write_text(json.dumps(found))
+    assert study("ablation", quick=True, out=tmp_path) == 0
+    again = json.loads(file.read_text())["rows"]
+    assert [row["success"] for row in again] == [2.0, 2.0] + [row["success"] for row in rows[2:]]
 
 
 def test_a_folder_without_policies_is_refused(tmp_path):

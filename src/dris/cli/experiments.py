@@ -141,14 +141,23 @@ def study(
 
 def _ablation(folder: Path, quick: bool) -> int:
     """Write what a belief loses by not knowing, with every E2E of the belief's study in a folder."""
-    from dris.experiments.study.ablation import AblationConfig, measure, table
+    from dris.experiments.study.ablation import KNOWN, NOISE, AblationConfig, measure, result, rows_of, table
 
     if not (files := sorted(folder.glob("*/e2e/*.safetensors"))):
         first = f"dris study belief{' --quick' if quick else ''} --out {folder}"
         raise ValueError(f"{folder} holds no PRESET/e2e/SEED.safetensors: run `{first}` first")
-    found = measure(files, AblationConfig(episodes=20) if quick else AblationConfig())
-    write_json(folder / ("ablation-quick.json" if quick else "ablation.json"), found)
-    print(table(found))
+    config = AblationConfig(episodes=20) if quick else AblationConfig()
+    file = folder / ("ablation-quick.json" if quick else "ablation.json")
+    rows, known, start = [], rows_of(file, config), time.perf_counter()
+    whole = len(files) * len(KNOWN) * len(NOISE)
+    for rows in measure(files, config, known):
+        write_json(file, result(config, rows))
+        each_s = (time.perf_counter() - start) / max(len(rows) - len(known), 1)
+        left = f"{each_s * (whole - len(rows)) / 60:.0f} min left"
+        print(
+            f"{len(rows)} of {whole}: {rows[-1]['policy']} at {rows[-1]['noise']:g} sigma; {left}", flush=True
+        )
+    print(table(rows))
     return 0
 
 

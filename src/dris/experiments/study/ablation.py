@@ -6,7 +6,9 @@ of a second before a policy takes over; the training world's belief begins at a 
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,9 +21,10 @@ from dris.belief.env import BeliefEnv
 from dris.core.conditions import Condition
 from dris.core.domain import Domain
 from dris.core.env import EnvConfig
+from dris.core.files import read_json
 from dris.core.rng import KeyedRng
 from dris.core.rollout import Score, run_episodes
-from dris.core.schema import header
+from dris.core.schema import header, kind_of
 from dris.core.task import Task
 from dris.evaluation.registry import PolicyHandle, find_policy
 from dris.learning.run_folder import versions
@@ -75,33 +78,55 @@ def _make(task: Task, config: EnvConfig, domain: Domain | None, known: tuple[str
     return KnowingEnv(task, config, domain, known)
 
 
-def measure(files: list[Path], config: AblationConfig | None = None) -> dict[str, Any]:
-    """Every policy, told each of `KNOWN`, under each of `NOISE`, as a result file has it."""
-    config = config or AblationConfig()
-    rows = []
+Row = dict[str, Any]
+
+
+def measure(files: list[Path], config: AblationConfig, so_far: list[Row]) -> Iterator[list[Row]]:
+    """Every policy, told each of `KNOWN`, under each of `NOISE`: all rows there are, after each.
+
+    Args:
+        files: Policies.
+        config: Effort.
+        so_far: Rows of an interrupted measurement; those of the same weights are kept.
+    """
+    have = {(row["weights"], *row["known"], row["noise"]): row for row in so_far if "weights" in row}
+    rows: list[Row] = []
     for file in files:
         policy = replace(find_policy(str(file)), belief=BELIEFS["ensemble"])
+        weights = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
         for known in KNOWN:
             for noise in NOISE:
-                found = score_knowing(policy, known, noise, config)
-                low, high = found.interval
-                told: dict[str, Any] = {
-                    "policy": "/".join(file.with_suffix("").parts[-3:]),
-                    "known": list(known),
-                    "noise": noise,
-                }
-                rows.append(
-                    {**told, "success": found.success, "low": low, "high": high, **found.other_successes}
-                )
+                row = have.get((weights, *known, noise))
+                if row is None:
+                    found = score_knowing(policy, known, noise, config)
+                    low, high = found.interval
+                    name = "/".join(file.with_suffix("").parts[-3:])
+                    row = {"policy": name, "weights": weights, "known": list(known), "noise": noise}
+                    row |= {"success": found.success, "low": low, "high": high, **found.other_successes}
+                rows.append(row)
+                yield rows
+
+
+def result(config: AblationConfig, rows: list[Row]) -> dict[str, Any]:
+    """Of the file."""
     return {**header("ablation"), **asdict(config), "rows": rows, "versions": versions()}
 
 
-def table(found: dict[str, Any]) -> str:
+def rows_of(file: Path, config: AblationConfig) -> list[Row]:
+    """What an interrupted measurement of the same effort has left behind."""
+    if not file.exists():
+        return []
+    found = read_json(file)
+    same = all(found.get(name) == value for name, value in asdict(config).items())
+    return found["rows"] if same and kind_of(file) == "ablation" else []
+
+
+def table(rows: list[Row]) -> str:
     """Success at 0.1 / 0.2 m/s by what is known and noise, in words."""
     lines = [f"{'policy':<20} {'known':<16}" + "".join(f"{f'noise-{k:g}':>16}" for k in NOISE)]
-    for first in range(0, len(found["rows"]), len(NOISE)):
-        rows = found["rows"][first : first + len(NOISE)]
-        told = f"{rows[0]['policy']:<20} {' and '.join(rows[0]['known']) or 'nothing':<16}"
-        others = [f"{row['success']:.3f} / {row.get('success_0.2', math.nan):.3f}" for row in rows]
+    for first in range(0, len(rows), len(NOISE)):
+        line = rows[first : first + len(NOISE)]
+        told = f"{line[0]['policy']:<20} {' and '.join(line[0]['known']) or 'nothing':<16}"
+        others = [f"{row['success']:.3f} / {row.get('success_0.2', math.nan):.3f}" for row in line]
         lines.append(told + "".join(f"{other:>16}" for other in others))
     return "\n".join(lines)
