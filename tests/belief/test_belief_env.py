@@ -10,7 +10,7 @@ from fakes import LineTask
 
 from dris import Env, EnvConfig
 from dris.belief.config import BELIEFS, BeliefConfig
-from dris.belief.env import belief_env
+from dris.belief.env import BeliefEnv, belief_env
 from dris.catching.task import CatchingTask
 from dris.core.conditions import Condition, find_condition
 from dris.core.env import DivergedError
@@ -241,6 +241,8 @@ def test_a_ball_laid_on_the_plate_touches_it_whatever_is_believed_of_its_size():
 def test_with_no_update_the_bits_are_those_of_the_paper_s_sets():
     assert type(belief_env(LineTask(), EnvConfig(sets=2, instances=3))) is Env
     assert type(belief_env(LineTask(), EnvConfig(sets=2, instances=3), belief=BELIEFS["none"])) is Env
+    with pytest.raises(ValueError, match="belief_env gives the plain environment"):
+        BeliefEnv(LineTask(), EnvConfig(sets=2, instances=3), None, BELIEFS["none"])
 
 
 def test_the_same_seed_gives_the_same_bits_and_sets_do_not_depend_on_each_other():

@@ -1,8 +1,8 @@
 """The environment with a belief: instance 0 of a set is real, the others follow what is seen of it.
 
 The others run on in the same world under the same commands, each with its own physics, and every observation
-pulls them. A policy sees them, or their mean, in place of the observation. With nothing observed this is the
-paper's set.
+pulls them. A policy sees them, or their mean, in place of the observation. The paper's set is one in which
+nothing is observed, and all begin alike: the plain environment.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class BeliefEnv(Env):
 
     def __init__(self, task: Task, config: EnvConfig, domain: Domain | None, belief: BeliefConfig):
         """Allocate; `config.instances` does not count, the belief's do."""
+        if belief.update == "none":
+            raise ValueError("with update none there is no belief: belief_env gives the plain environment")
         self.belief = belief
         ranges = {name: (low, high) for name, low, high in belief.prior}
         if unknown := sorted(ranges.keys() - set(task.domain)):
