@@ -11,6 +11,7 @@ PAGES = (".html", ".png", ".json", ".mp4", ".css", ".js")
 PUBLIC_NAMES = "<!-- public names -->"
 TITLES = {
     "core": "Tasks, environments and conditions",
+    "belief": "Beliefs",
     "learning": "Encoder, policy and training",
     "evaluation": "Evaluation",
 }

@@ -5,6 +5,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dris.belief.config import BeliefConfig as BeliefConfig
+    from dris.belief.ensemble import ensemble_update as ensemble_update
+    from dris.belief.env import belief_env as belief_env
     from dris.core.check import check_task as check_task
     from dris.core.conditions import Condition as Condition
     from dris.core.domain import Domain as Domain
@@ -42,6 +45,9 @@ __version__ = "0.1.0"
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 _HOME = {
+    "belief.config": "BeliefConfig",
+    "belief.ensemble": "ensemble_update",
+    "belief.env": "belief_env",
     "core.check": "check_task",
     "core.conditions": "Condition",
     "core.domain": "Domain Range",

@@ -15,6 +15,7 @@ from dris import Condition, Domain, Range, check_task
 from dris.catching.task import CatchingTask
 from dris.core.promises import audit
 
+ANY = (-math.inf, math.inf)
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from own_sensor import EncoderCrane  # noqa: E402
 from own_task import CraneTask  # noqa: E402
@@ -363,3 +364,22 @@ def test_hooks_are_asked_for():
     for task, words in ((Method, "make it a classmethod"), (Odd, "gust"), (Grey, r"[height, width, 3]")):
         by_name = {v.promise: v for v in check_task(task)}
         assert words in by_name["its hooks answer as declared"].problem
+
+
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ({"state": ANY, "ropes": ANY, "drag": ANY}, "names 'ropes', and there is no such tensor"),
+        ({"rope": ANY, "state": ANY, "drag": ANY}, "must name the states first, and 'rope' does not hold"),
+        ({"state": ANY, "rope": ANY}, "missing from instance_tensors?"),
+        ({"state": ANY, "rope": (1.0, math.inf), "drag": ANY}, "narrower than what the domain draws?"),
+    ],
+)
+def test_what_differs_between_instances_must_be_named(tensors, words):
+    """A wrong name was a traceback, and the others did not say where to look."""
+
+    class Misnamed(CraneTask):
+        instance_tensors = tensors
+
+    problems = {verdict.promise: verdict.problem for verdict in check_task(Misnamed)}
+    assert words in problems["a belief can write instances"]

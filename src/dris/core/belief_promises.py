@@ -17,6 +17,7 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
     if not make().offers_belief():
         return f"{NOT_OFFERED}: no belief can be put before its policies"
     sets, instances, order = 2, 5, torch.tensor([3, 0, 4, 1, 2])
+    _states_come_first(make(), sets, instances)
     ends = []
     for way in ("untouched", "written", "gathered"):
         task = make()
@@ -33,8 +34,16 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
     scale = torch.tensor(task.noise_scale)
     untouched, same, permuted = (end / scale for end in ends)
     off = (same - untouched).abs().max(), (permuted - untouched[:, order]).abs().max()
-    require(off[0] < 0.05, f"writing back what was read changes states by {off[0]:.3g} noise deviations")
-    require(off[1] < 0.05, f"gathered in another order, instances differ by {off[1]:.3g} noise deviations")
+    require(
+        off[0] < 0.05,
+        f"writing back what was read changes states by {off[0]:.3g} noise deviations: is a range of "
+        "instance_tensors narrower than what the domain draws?",
+    )
+    require(
+        off[1] < 0.05,
+        f"gathered in another order, instances differ by {off[1]:.3g} noise deviations: is a tensor that "
+        "differs between instances missing from instance_tensors?",
+    )
     wished, real = task.states() + 0.1 * scale, task.read_instances()[:, :1]
     task.write_instances(task.read_instances()[:, 1:], first=1)
     task.gather_instances(torch.tensor([1, 1, 2, 4]).expand(sets, 4), first=1)
@@ -45,6 +54,19 @@ def a_belief_can_write_instances(make: MakeTask) -> str | None:
     missed = ((task.states() - wished)[:, 1:] / scale).abs().median()
     require(missed < 0.05, f"place_states puts instances {missed:.3g} noise deviations from where it should")
     return None
+
+
+def _states_come_first(task: Task, sets: int, instances: int) -> None:
+    """Of what is read of an instance; a task with methods of its own keeps what it likes."""
+    if not task.instance_tensors:
+        return
+    Env(task, EnvConfig(sets=sets, instances=instances, seed=7)).reset()
+    size, read = len(task.state_names), task.read_instances()
+    first = next(iter(task.instance_tensors))
+    require(
+        read.shape[2] >= size and torch.equal(read[..., :size], task.states()),
+        f"instance_tensors must name the states first, and '{first}' does not hold what states() gives",
+    )
 
 
 def looking_ahead_changes_nothing(make: MakeTask) -> str | None:

@@ -219,8 +219,16 @@ class Task(ABC):
             raise ValueError(
                 f"{type(self).__name__} has no {asked}: a belief needs it, or `instance_tensors`"
             )
-        tensors = [getattr(self, name) for name in self.instance_tensors]
-        return [tensor if tensor.ndim == 3 else tensor[..., None] for tensor in tensors]
+        tensors: list[torch.Tensor] = []
+        for name in self.instance_tensors:
+            tensor = getattr(self, name, None)
+            if not isinstance(tensor, torch.Tensor):
+                raise ValueError(
+                    f"instance_tensors of {type(self).__name__} names '{name}', and there is no such tensor: "
+                    "name what allocate() makes, the states first"
+                )
+            tensors.append(tensor if tensor.ndim == 3 else tensor[..., None])
+        return tensors
 
     def gather_instances(self, index: torch.Tensor, first: int = 0) -> None:
         """Make each instance i from `first` on a copy of instance index[b, i - first], [B, N - first].

@@ -154,7 +154,8 @@ def _trained(name: str, task: str | None) -> PolicyHandle:
 def load_policy(name: str | Path, task: str | None = None) -> Policy:
     """A trained policy, ready to act: one that ships, a run folder's, or a file's.
 
-    Its `task` is the one that it was trained on, whose `config` says what its actions mean.
+    Its `task` is the one that it was trained on, whose `config` says what its actions mean; its `belief` is
+    what it was trained behind, which `belief_env` puts before it.
     """
     return trained_policy(find_policy(str(name), task))
 
@@ -171,6 +172,7 @@ def trained_policy(handle: PolicyHandle) -> Policy:
             f"'{handle.name}' is a baseline, made by hand: name a trained policy (one that ships, such as "
             "dris-200, a run folder or a file); `dris evaluate` and `dris.find_policy` take baselines, too"
         )
+    policy.belief = handle.belief
     return policy
 
 

@@ -17,6 +17,7 @@ from rsl_rl.models import MLPModel
 from tensordict import TensorDict
 from torch import nn
 
+from dris.belief.config import BeliefConfig
 from dris.core.env import Observation
 from dris.core.task import Task
 from dris.learning.config import EncoderConfig, PolicyConfig
@@ -159,6 +160,8 @@ class Policy:
     def __init__(self, task: Task, encoder: EncoderConfig, config: PolicyConfig):
         self.config = config
         self.task = task
+        self.belief = BeliefConfig("none")
+        """What it was trained behind, for `dris.belief_env`; `load_policy` sets it."""
         state_size = len(task.state_names)
         self.encoder = SetEncoder(state_size, task.noise_scale, encoder).eval().requires_grad_(False)
         shape = Observation(torch.zeros(1, 1, state_size), torch.zeros(1, task.condition_size))

@@ -89,7 +89,9 @@ class Server:
         except OSError as error:
             self.close()
             where = f"{self.config.address}:{PORT}"
-            raise OSError(f"cannot listen on {where}: {error.strerror}; choose another --address") from error
+            raise OSError(
+                f"cannot listen on {where}: {error.strerror}; choose another --address, such as 127.0.0.2"
+            ) from error
         self._listener.listen(64)
         self._listener.setblocking(False)
         self._udp.setblocking(False)
