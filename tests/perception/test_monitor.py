@@ -1,4 +1,7 @@
-"""The monitor: each sign on its own, with times and pixels worked out by hand; then the eyes as a whole."""
+"""The monitor: each sign on its own, with times and pixels worked out by hand; then the eyes as a whole.
+
+Long, because a monitor has many signs, and all are seen in the same scene.
+"""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""An exported policy answers as the trained one does, without torch, and refuses what is not its own."""
+"""An exported policy answers as the trained one does, without torch, and refuses what is not its own.
+
+Long, because all share one export.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Nothing leaves the safety filter outside a limit, and nothing inside is changed: judged by other code."""
+"""Nothing leaves the safety filter outside a limit, and nothing inside is changed: judged by other code.
+
+Long, because all ask one filter, clause by clause.
+"""
 
 import math
 from dataclasses import replace

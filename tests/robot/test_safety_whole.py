@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from going_on import begun
 from safety_oracle import (
     ARM,
     CLEARANCE,
@@ -30,7 +31,7 @@ from safety_oracle import (
     filtered,
 )
 
-from dris.core.files import read_json, write_json
+from dris.core.files import write_json
 from dris.robot.safety import outside
 
 NONE = (math.nan, math.inf, -math.inf, 1e300)
@@ -185,12 +186,7 @@ def test_what_is_cut_while_it_brakes_at_a_wall_is_named():
 
 if __name__ == "__main__":
     total, first, file = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-    so_far = {"kind": "safety-whole", "schema": 1, "seed": first, "inputs": 0, "fired": {}}
-    if file.exists():
-        so_far = read_json(file)
-        if so_far["seed"] != first:
-            sys.exit(f"{file} is of seed {so_far['seed']}, not {first}: choose another file")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    so_far = begun(file, first, kind="safety-whole", inputs=0, fired={})
     for part in range(so_far["inputs"] // PART, math.ceil(total / PART)):
         so_far["fired"] = dict(Counter(so_far["fired"]) + check(PART, first * 100_000 + part))
         so_far["inputs"] += PART

@@ -150,11 +150,9 @@ class Approach:
         if arrival is None:
             if self.outcome != "halted":  # out of sight, perhaps: a parabola stays what it is
                 return self.outcome
-            return (
-                self._refuse("waiting", "", now_s)
-                if self.arrival is None
-                else self._say("waiting", "", now_s)
-            )
+            if self.arrival is None:  # none to meet: home
+                return self._refuse("waiting", "", now_s)
+            return self._say("waiting", "", now_s)
         self._estimates.append((now_s, arrival.ball_in_base))
         doubt = self._doubt(arrival, now_s)
         if doubt:

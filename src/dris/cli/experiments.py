@@ -148,15 +148,14 @@ def _ablation(folder: Path, quick: bool) -> int:
         raise ValueError(f"{folder} holds no PRESET/e2e/SEED.safetensors: run `{first}` first")
     config = AblationConfig(episodes=20) if quick else AblationConfig()
     file = folder / ("ablation-quick.json" if quick else "ablation.json")
-    rows, known, start = [], rows_of(file, config), time.perf_counter()
-    whole = len(files) * len(KNOWN) * len(NOISE)
-    for rows in measure(files, config, known):
+    measured = measure(files, config, rows_of(file, config))
+    rows, start = next(measured), time.perf_counter()
+    known, whole = len(rows), len(files) * len(KNOWN) * len(NOISE)
+    for rows in measured:
         write_json(file, result(config, rows))
-        each_s = (time.perf_counter() - start) / max(len(rows) - len(known), 1)
+        each_s = (time.perf_counter() - start) / (len(rows) - known)
         left = f"{each_s * (whole - len(rows)) / 60:.0f} min left"
-        print(
-            f"{len(rows)} of {whole}: {rows[-1]['policy']} at {rows[-1]['noise']:g} sigma; {left}", flush=True
-        )
+        print(f"{len(rows)} of {whole}; {left}", flush=True)
     print(table(rows))
     return 0
 

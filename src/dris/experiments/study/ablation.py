@@ -82,7 +82,7 @@ Row = dict[str, Any]
 
 
 def measure(files: list[Path], config: AblationConfig, so_far: list[Row]) -> Iterator[list[Row]]:
-    """Every policy, told each of `KNOWN`, under each of `NOISE`: all rows there are, after each.
+    """Every policy, told each of `KNOWN`, under each of `NOISE`: first what is known, then all after each.
 
     Args:
         files: Policies.
@@ -90,21 +90,19 @@ def measure(files: list[Path], config: AblationConfig, so_far: list[Row]) -> Ite
         so_far: Rows of an interrupted measurement; those of the same weights are kept.
     """
     have = {(row["weights"], *row["known"], row["noise"]): row for row in so_far if "weights" in row}
-    rows: list[Row] = []
-    for file in files:
-        policy = replace(find_policy(str(file)), belief=BELIEFS["ensemble"])
-        weights = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-        for known in KNOWN:
-            for noise in NOISE:
-                row = have.get((weights, *known, noise))
-                if row is None:
-                    found = score_knowing(policy, known, noise, config)
-                    low, high = found.interval
-                    name = "/".join(file.with_suffix("").parts[-3:])
-                    row = {"policy": name, "weights": weights, "known": list(known), "noise": noise}
-                    row |= {"success": found.success, "low": low, "high": high, **found.other_successes}
-                rows.append(row)
-                yield rows
+    asked = [(file, known, noise) for file in files for known in KNOWN for noise in NOISE]
+    weights = {file: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in files}
+    rows = [have.get((weights[file], *known, noise)) for file, known, noise in asked]
+    yield [row for row in rows if row is not None]
+    for k, (file, known, noise) in enumerate(asked):
+        if rows[k] is None:
+            policy = replace(find_policy(str(file)), belief=BELIEFS["ensemble"])
+            found = score_knowing(policy, known, noise, config)
+            low, high = found.interval
+            name = "/".join(file.with_suffix("").parts[-3:])
+            told = {"policy": name, "weights": weights[file], "known": list(known), "noise": noise}
+            rows[k] = {**told, "success": found.success, "low": low, "high": high, **found.other_successes}
+            yield [row for row in rows if row is not None]
 
 
 def result(config: AblationConfig, rows: list[Row]) -> dict[str, Any]:
