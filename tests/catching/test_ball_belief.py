@@ -63,6 +63,33 @@ def test_it_follows_a_ball_through_a_bounce_and_learns_its_restitution():
     assert restitution.mean() == pytest.approx(0.6, abs=0.05) and restitution.std() < 0.06
 
 
+def test_a_ball_that_came_to_lie_where_the_real_one_flies_flies_again_with_the_next_sight():
+    belief = followed(0.6)
+    balls = belief._balls
+    balls.mode[0, 0] = 2
+    balls.pos[0, 0], balls.vel[0, 0] = (0.12, 0.0, 0.03), 0.0  # it lies 20 cm below the others
+    for k in range(97, 113):  # 0.1 s: up to there the real ball does not land again
+        belief.track_plate(k / 160, np.zeros(3), np.eye(3))
+        belief.see_state(k / 160, bounce(k / 160), SIGMA)
+        assert np.count_nonzero(balls.mode) == 0
+    mean, _ = belief.at(0.7)
+    error = mean - bounce(0.7)
+    assert np.abs(error[:3]).max() < 0.005 and np.abs(error[3:]).max() < 0.1
+    assert np.ptp(balls.pos[0, :, 2]) < 0.02  # it is among the others
+
+
+def test_a_ball_that_is_seen_to_lie_keeps_lying():
+    belief, draw = believing(), np.random.default_rng(3)
+    sigma = np.array([0.001] * 3 + [0.03] * 3)
+    state = np.array([0.0, 0.0, 0.03, 0.0, 0.0, 0.0])
+    belief.begin(0.0, state, np.diag(sigma**2), 0.03)
+    for k in range(1, 60):
+        belief.track_plate(k / 160, np.zeros(3), np.eye(3))
+        belief.see_state(k / 160, state + sigma * draw.standard_normal(6), sigma)
+        lying = np.count_nonzero(belief._balls.mode)
+        assert k < 40 or lying == 50, (k, lying)  # until then the liveliest of them hop
+
+
 def test_what_no_sight_tells_of_stays_as_uncertain_as_it_was():
     """Before an impact, restitution, friction and spin keep the spread that they were drawn with."""
     belief, fresh = followed(0.3), believing()
