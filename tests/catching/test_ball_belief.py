@@ -9,7 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dris.catching import ball_belief
-from dris.catching.ball_belief import BallBelief, BallBeliefConfig, PlatePast
+from dris.catching.ball_belief import BallBelief, PlatePast
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.instances import keep_possible
 from dris.catching.plate_past import SAMPLE, quaternion_of
 from dris.perception.camera import laboratory_rig
@@ -76,6 +77,22 @@ def test_a_ball_that_came_to_lie_where_the_real_one_flies_flies_again_with_the_n
     error = mean - bounce(0.7)
     assert np.abs(error[:3]).max() < 0.005 and np.abs(error[3:]).max() < 0.1
     assert np.ptp(balls.pos[0, :, 2]) < 0.02  # it is among the others
+
+
+def test_velocities_walk_further_after_a_bounce_than_in_flight_and_only_for_a_while():
+    """By sights that tell nothing: across, without friction, a bounce itself changes nothing."""
+    exact = {"static_friction": (0.0, 0.0), "restitution": (0.6, 0.6), "drag": (0.0, 0.0)}
+    belief = believing(until_s=0.8, instances=4000, speed_walk=0.03, bounce_walk=0.06, **exact)
+    belief.begin(0.0, bounce(0.0), 1e-8 * np.eye(6), 0.03)
+    walked = {}
+    for k in range(1, 113):
+        belief.see_state(k / 160, bounce(k / 160), np.full(6, 1e3))
+        walked[k] = belief._balls.vel[0, :, 1].std()
+    # It meets the plate at 0.354 s, 56.7 sights, some balls 3 ms before or after: at sights 57 and perhaps 58.
+    flight, after, end = 56 / 160, 16.5 / 160, (112 - 56 - 16.5) / 160  # 0.1 s are 16 sights
+    assert walked[56] == pytest.approx(0.03 * math.sqrt(flight), rel=0.05)
+    assert walked[112] == pytest.approx(math.sqrt(0.03**2 * (flight + end) + 0.06**2 * after), rel=0.05)
+    assert walked[112] > 1.1 * 0.03 * math.sqrt(112 / 160)
 
 
 def test_a_ball_that_is_seen_to_lie_keeps_lying():

@@ -7,7 +7,7 @@ import pytest
 from sights import PLAIN, parabola, pinhole
 
 from dris.belief.config import BeliefConfig
-from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import GIVE_UP, BeliefObserver, beside_one_robot
 from dris.catching.control import BallEstimate, troubles_of
 from dris.catching.kinematics import Kinematics

@@ -7,17 +7,16 @@ and Warp only: it runs in a control loop. Times are seconds of one clock; frames
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from dris.belief.ensemble import check_observation, pulled, whitening
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.believed_balls import DRAG, PHYSICS, STATE, SUBSTEP_S, Balls
 from dris.catching.instances import RADII, PlateMotion, keep_possible, possible_parameters
 from dris.catching.plate_past import KEPT_S, PlatePast
 from dris.core.covariance import principal
 from dris.core.process import start_warp
-from dris.core.validation import check_positive
 from dris.perception.triangulate import Bearing
 
 LONGEST_S = KEPT_S
@@ -25,53 +24,11 @@ LONGEST_S = KEPT_S
 OLDEST_S = 0.02
 """A sight older than the belief by more is refused; by less, balls are carried back on a line [s]."""
 LIFTED_M = 0.005
-"""A ball that lies and is pulled so far off the plate flies [m] [design]: 2 and 20 mm do the same. Held down it
-would never follow what is seen, and one of fifty that came to lie where the real ball bounced would stretch
-their covariance until it pulls all the others wrong, by 1 m/s. In training sights are too inexact for that."""
+"""A ball that lies and is pulled so far off the plate flies [m] [design]: 2 and 20 mm do the same. Held down
+it would never follow what is seen, and one of fifty that came to lie where the real ball bounced would
+stretch their covariance until it pulls all the others wrong, by 1 m/s. In training sights are too inexact for
+that."""
 _NO_ERROR = np.zeros(2)
-
-
-@dataclass(frozen=True)
-class BallBeliefConfig:
-    """What is believed before anything is seen, and how well it is seen."""
-
-    instances: int = 50
-    static_friction: tuple[float, float] = (0.0, 0.5)
-    """Wider than in training, as things are [design]; dynamic friction is a share of it."""
-    restitution: tuple[float, float] = (0.2, 0.9)
-    drag: tuple[float, float] = (0.0, 0.2)
-    """Deceleration in air over the square of the speed [1/m]: 0.13 for a ping-pong ball, 0.01 for rubber."""
-    radius_sigma: float = 0.001
-    """Deviation of the radius from what the eyes are told [m] [design]."""
-    spin_sigma: float = 5.0
-    """Deviation of the spin about any axis, besides that of a ball that rolled [rad/s] [design]."""
-    speed_walk: float = 0.3
-    """What else changes the velocity, such as air, as a random walk [m/s per square root of a second]
-    [design]."""
-    jitter_m: float = 0.0003
-    """Added to positions at every sight, so that instances never become one [m] [design]."""
-    contact_s: float = 0.1
-    """For so long after a ball has touched the plate, sights tell of spin, friction and restitution; at other
-    times they do not, and what they seem to tell of them by chance would make the belief too sure [s]
-    [design]."""
-    restitution_walk: float = 0.03
-    """Deviation of restitution from one impact to the next: it depends on speed [design]."""
-    gate: float = 40.0
-    """A sight that surprises more is not of this ball, or the belief is wrong: it pulls nothing. In squared
-    expected deviations, per component two in a picture [design]."""
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no belief."""
-        if not isinstance(self.instances, int) or self.instances < 2:
-            raise ValueError(
-                f"a belief needs at least 2 instances to have a spread, got {self.instances}: take 50"
-            )
-        check_positive(self, "radius_sigma", "spin_sigma", "speed_walk", "jitter_m", "contact_s")
-        check_positive(self, "restitution_walk", "gate")
-        for name in ("static_friction", "restitution", "drag"):
-            low, high = getattr(self, name)
-            if not 0 <= low <= high <= 1:
-                raise ValueError(f"{name} must be a range in [0, 1], got ({low}, {high})")
 
 
 class BallBelief:
@@ -98,9 +55,10 @@ class BallBelief:
         self._past = PlatePast()
         self.time_s: float | None = None
         self.refused = self.repaired = 0
-        self._touched_s = -math.inf
+        self._touched_s = self._bounced_s = -math.inf
         self._plate: np.ndarray | None = None  # where it was when the balls were last carried on
-        self._before: tuple[float, float, np.ndarray | None] = (0.0, 0.0, None)  # with the balls in _ahead
+        # Times and plate that go with the balls in _ahead.
+        self._before: tuple[float, float, float, np.ndarray | None] = (0.0, 0.0, 0.0, None)
 
     def track_plate(self, time_s: float, position: np.ndarray, rotation: np.ndarray) -> None:
         """Where the plate's centre [3] is and how it is turned [3, 3], as the joints say.
@@ -145,7 +103,8 @@ class BallBelief:
         balls.restitution[0] = draw.uniform(*config.restitution, count)
         balls.mode[0], balls.impacts[0] = 0, 0
         balls.drag[:] = draw.uniform(*config.drag, count)
-        self.time_s, self.refused, self._touched_s, self._plate = time_s, 0, -math.inf, None
+        self.time_s, self.refused, self._plate = time_s, 0, None
+        self._touched_s = self._bounced_s = -math.inf
 
     def see_state(self, time_s: float, observed: np.ndarray, deviation: np.ndarray) -> float:
         """Take in position and velocity [6] with deviations [6]; returns the surprise.
@@ -266,21 +225,26 @@ class BallBelief:
         """
         self._check_begun(time_s)
         assert self.time_s is not None
-        elapsed, balls = time_s - self.time_s, self._balls
+        elapsed, balls, config = time_s - self.time_s, self._balls, self.config
         self._ahead.copy(balls)
-        self._before = self.time_s, self._touched_s, self._plate
+        self._before = self.time_s, self._touched_s, self._bounced_s, self._plate
         if elapsed <= 1e-6:
             return balls.values.astype(np.float64), -elapsed
         before = balls.impacts[0].copy()
         self._carry(balls, self.time_s, time_s)
         values = balls.values.astype(np.float64)
-        values[:, 3:6] += self._noise(self.config.speed_walk * math.sqrt(elapsed))
         hit = balls.impacts[0] > before
         hits = int(np.count_nonzero(hit))
         if hits:
-            values[hit, 12] += self.config.restitution_walk * self._generator.standard_normal(hits)
-        if hits or np.count_nonzero(balls.mode):
+            values[hit, 12] += config.restitution_walk * self._generator.standard_normal(hits)
+        lying = np.count_nonzero(balls.mode)
+        if hits or lying:
             self._touched_s = time_s
+        if hits and 2 * lying < len(values):
+            self._bounced_s = time_s
+        bounced = time_s - self._bounced_s < config.contact_s
+        walk = config.bounce_walk if bounced else config.speed_walk
+        values[:, 3:6] += self._noise(walk * math.sqrt(elapsed))
         self.time_s = time_s
         return values, 0.0
 
@@ -297,7 +261,7 @@ class BallBelief:
         if not surprise <= gate:
             self.refused += 1
             self._balls, self._ahead = self._ahead, self._balls
-            self.time_s, self._touched_s, self._plate = self._before
+            self.time_s, self._touched_s, self._bounced_s, self._plate = self._before
             return surprise
         self.refused = 0
         assert self.time_s is not None

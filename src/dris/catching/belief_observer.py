@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dris.belief.config import BeliefConfig
-from dris.catching.ball_belief import LONGEST_S, BallBelief, BallBeliefConfig
+from dris.catching.ball_belief import LONGEST_S, BallBelief
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.control import BallEstimate, LookingObserver, Troubles, Trust, trust_of
 from dris.catching.eyes_observer import EyesObserver
 from dris.catching.kinematics import Kinematics

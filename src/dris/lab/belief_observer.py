@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dris.belief.config import BeliefConfig
-from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import BeliefObserver, Believing, beside_one_robot
 from dris.catching.control import BallEstimate, LookingObserver
 from dris.catching.eyes_observer import EyesObserver

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dris.belief.config import BeliefConfig
-from dris.catching.ball_belief import BallBelief, BallBeliefConfig
+from dris.catching.ball_belief import BallBelief
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.core.constants import GRAVITY
 from dris.experiments.bench.train import time_iteration
 from dris.perception.camera import laboratory_rig

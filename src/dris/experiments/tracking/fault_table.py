@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import beside_one_robot
 from dris.catching.control import LookingObserver
 from dris.evaluation.registry import PolicyHandle, find_policy

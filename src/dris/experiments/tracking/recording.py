@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import BeliefObserver
 from dris.catching.control import BallObserver, LookingObserver
 from dris.catching.eyes_observer import EyesObserver

@@ -16,7 +16,7 @@ import numpy as np
 
 from dris.belief.config import BeliefConfig
 from dris.catching import belief_observer
-from dris.catching.ball_belief import BallBeliefConfig
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import beside_one_robot
 from dris.catching.control import BallEstimate, LookingObserver
 from dris.evaluation.registry import PolicyHandle, find_policy

@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from dris.catching.ball_belief import BallBelief, BallBeliefConfig
+from dris.catching.ball_belief import BallBelief
+from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import BeliefObserver
 from dris.catching.believed_balls import STATE
 from dris.lab.camera_observer import CameraObserver, CameraObserverConfig
