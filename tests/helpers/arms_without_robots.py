@@ -92,6 +92,20 @@ class NotedArm(SoftArm):
         super().stop()
 
 
+class StubbornArm(NotedArm):
+    """Comes to rest when it is asked to for the third time."""
+
+    times = 0
+
+    def stop(self):
+        with open(self._file, "a") as file:
+            file.write(f"{time.monotonic()}\n")
+        self.times += 1
+        if self.moving and self.times < 3:
+            raise ArmError("the arm may still move")
+        self.moving = False
+
+
 class SlowArm(SoftArm):
     """Takes its time to tell its limits [s]."""
 

@@ -17,7 +17,7 @@ HOME = np.array(TASK.home)
 ARM = Kinematics(TASK.home, TASK.mount)
 LIMITS = ARM.limits
 CLEARANCE = Clearance(HOME, TASK.mount)
-CONFIG = SafetyConfig(TASK.stiffness, TASK.damping)
+CONFIG = SafetyConfig(TASK.stiffness, TASK.damping, hold_age_s=0.075)
 K, D = np.array(TASK.stiffness), np.array(TASK.damping)
 
 # Published by Franka for FCI, written down again.

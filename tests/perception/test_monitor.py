@@ -148,6 +148,26 @@ def test_a_repeated_picture_is_refused_once_and_darkness_is_no_repetition():
     assert all(monitor.admit(k * 0.0125 + 0.01, k * 0.0125, 0, dark) for k in range(9, 13))
 
 
+def test_a_camera_that_stutters_stops_and_a_hiccup_now_and_then_does_not():
+    """18 of 19 pictures repeat: each fresh one ended the hold, so that it never became a stop."""
+
+    def watched(good, bad):
+        monitor = Monitor(BALL)
+        now_s = feed(monitor, 8)
+        for k in range(8, 808):  # 10 s
+            now_s, fresh = k * 0.0125 + 0.01, k % (good + bad) < good
+            for camera in (0, 1):
+                monitor.admit(now_s, k * 0.0125, camera, picture(2 * k + camera if fresh else 9000 + camera))
+            if monitor.judge(now_s, None).level == "stop":
+                return monitor.verdict.cause, now_s
+        return monitor.verdict.cause, now_s
+
+    cause, at_s = watched(1, 18)
+    # Held for 17 of 19 frames, but for the first of a stutter; of those in between a quarter is forgotten.
+    assert cause == "frozen camera" and 0.1 + 0.25 <= at_s <= 0.1 + 0.25 * 19 / (16 - 3 / 4) + 0.05
+    assert watched(80, 6)[1] > 10  # to the end: 60 ms a second are forgotten
+
+
 def test_a_silent_camera_is_noticed():
     monitor = Monitor(BALL)
     now_s = feed(monitor, 8)

@@ -1,5 +1,6 @@
 """The arm in another process: it obeys, and stops when nobody asks any more."""
 
+import enum
 import multiprocessing
 import os
 import pickle
@@ -20,6 +21,7 @@ from arms_without_robots import (
     NotedArm,
     SlowArm,
     SoftArm,
+    StubbornArm,
     UnstoppableArm,
     fails,
     hangs,
@@ -33,6 +35,9 @@ from dris.robot.ending import BACKGROUND, ENDING, Ended, ended_by_signals
 from dris.robot.fr3 import Fr3
 from dris.robot.live import NoEyes, run_live
 from dris.robot.session import Session
+
+MODES = enum.Enum("RobotMode", "Idle Move UserStopped Guiding Reflex AutomaticErrorRecovery")
+"""Of an FR3, as franky names them."""
 
 
 @pytest.fixture
@@ -83,6 +88,23 @@ def test_an_arm_that_silence_does_not_stop_is_told_of_when_it_is_asked_again():
         assert arm.process.is_alive() and arm.state().moving
         with pytest.raises(ArmError, match="the arm may still move"):
             arm.stop()
+    finally:
+        arm.close()
+
+
+def test_a_stop_that_failed_is_tried_again_and_a_session_that_wakes_up_does_not_drive_on(tmp_path):
+    file = tmp_path / "stops.txt"
+    arm = DriverProcess(StubbornArm, str(file), silence_s=0.1)
+    try:
+        arm.begin(HOME)
+        time.sleep(0.5)  # it stops at the third time it is asked to
+        assert len(stops(file)) >= 3 and not arm.state().moving
+        with pytest.raises(
+            ArmError, match=r"nothing came from the session for 0\.1 s, so the driver stopped"
+        ):
+            arm.exchange(HOME)
+        arm.begin(HOME)
+        assert arm.exchange(HOME).moving
     finally:
         arm.close()
 
@@ -301,9 +323,8 @@ def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells)
             if not (tells or moves):
                 raise RuntimeError("no state")
             now_s = time.monotonic()
-            return SimpleNamespace(
-                dq=[0.0 if moves else 1.5, 0, 0, 0, 0, 0, 0], time=SimpleNamespace(to_sec=lambda: now_s)
-            )
+            dq, time_ = [0.0 if moves else 1.5, 0, 0, 0, 0, 0, 0], SimpleNamespace(to_sec=lambda: now_s)
+            return SimpleNamespace(dq=dq, time=time_, robot_mode=MODES.Idle)
 
         def move(self, motion, asynchronous):
             moves.append(motion)
@@ -314,7 +335,8 @@ def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells)
     arm = Fr3.__new__(Fr3)
     arm._robot, arm._may_move = Robot(), True
     arm._model = SimpleNamespace(gravity=lambda state: [38.3, 0, 0, 0, 0, 0, 0])
-    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told)
+    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told, RobotMode=MODES)
+    arm._error = ""
     arm.stop()
     assert len(moves) == 1 and moves[0].pop("max_duration") == 0.6
     if tells:  # (0.9 x 87 - 38.3) / (1.5 + 0.5)
@@ -322,3 +344,45 @@ def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells)
         assert moves[0]["ramp_duration"] == 0.02
     else:
         assert moves[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("mode", "told_before", "words"),
+    [
+        ("Reflex", "", r"it rests, but not by this stop alone: stopped by a reflex: \['joint_reflex'\]"),
+        ("UserStopped", "", "it rests, but not by this stop alone: the user stop is pressed"),
+        ("Reflex", "Move command aborted: motion aborted by reflex!", None),
+        ("Idle", "", None),
+    ],
+)
+def test_a_reflex_during_a_soft_stop_is_told(mode, told_before, words):
+    """A contact with somebody in those 0.15 s was noted nowhere."""
+    arm, moves = Fr3.__new__(Fr3), []
+
+    class Robot:
+        is_in_control = True
+
+        @property
+        def state(self):
+            now_s = time.monotonic()
+            return SimpleNamespace(
+                dq=[0.0] * 7, time=SimpleNamespace(to_sec=lambda: now_s), robot_mode=MODES[mode],
+                current_errors=["joint_reflex"], last_motion_errors=[],
+            )  # fmt: skip
+
+        def move(self, motion, asynchronous):
+            moves.append(motion)
+
+        def join_motion(self, timeout):
+            return True
+
+    arm._robot, arm._may_move, arm._error = Robot(), True, told_before
+    arm._model = SimpleNamespace(gravity=lambda state: [0.0] * 7)
+    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told, RobotMode=MODES)
+    if words is None:
+        arm.stop()
+    else:
+        with pytest.raises(ArmError, match=words):
+            arm.stop()
+        arm.stop()  # told once
+    assert len(moves) == 1

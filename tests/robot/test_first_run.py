@@ -10,6 +10,7 @@ import pytest
 from arms_without_robots import HOME, LIMITS, TASK, SoftArm
 from fci import AWAY, FRICTIONLESS
 
+from dris.catching.kinematics import Kinematics
 from dris.catching.law import LawConfig
 from dris.catching.robot_model import robot_model
 from dris.lab.fci.plant import Plant
@@ -261,12 +262,26 @@ def test_an_arm_that_begins_outside_may_come_in_and_not_go_back():
     clearance = Clearance(HOME, TASK.mount)
     small = replace(SAFETY, workspace_low=(-0.1,) * 3, workspace_high=(0.1,) * 3)
     far, near_, home = HOME + 0.6 * np.eye(7)[0], HOME + 0.4 * np.eye(7)[0], HOME
+    rest = np.zeros(7)
     boundary = Boundary(small, clearance, far)
-    assert boundary.broken(far) == "" and boundary.broken(near_) == ""
-    assert boundary.broken(far).startswith("workspace")
+    assert boundary.broken(far, rest) == "" and boundary.broken(near_, rest) == ""
+    assert boundary.broken(far, rest).startswith("workspace")
     boundary = Boundary(small, clearance, far)
-    assert boundary.broken(home) == "" and boundary.broken(near_).startswith("workspace")
-    assert Boundary(small, clearance, home).broken(np.full(7, math.nan)) != ""
+    assert boundary.broken(home, rest) == "" and boundary.broken(near_, rest).startswith("workspace")
+    assert Boundary(small, clearance, home).broken(np.full(7, math.nan), rest) != ""
+
+
+def test_an_arm_whose_plate_is_too_fast_is_stopped_wherever_it_is():
+    """Joint 1 alone turns the plate about the base: its speed is that joint's, times the distance."""
+    clearance = Clearance(HOME, TASK.mount)
+    boundary = Boundary(replace(SAFETY, plate_speed=0.5), clearance, HOME)
+    kinematics = Kinematics(HOME, TASK.mount)
+    position, rotation = kinematics.plate(HOME)
+    corners = position + np.array([[x, y, 0.0] for x in (-0.12, 0.12) for y in (-0.12, 0.12)]) @ rotation.T
+    furthest = np.linalg.norm(corners[:, :2], axis=1).max()
+    turn = np.eye(7)[0] / furthest  # 1 m/s
+    assert boundary.broken(HOME, 0.69 * turn) == ""  # 1.4 x 0.5 m/s is where it ends
+    assert boundary.broken(HOME, -0.71 * turn).startswith("plate speed: plate or flange move at 0.71 m/s")
 
 
 def test_a_session_by_the_robot_s_clock_follows_in_the_robot_s_time():

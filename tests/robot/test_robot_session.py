@@ -8,9 +8,12 @@ import pytest
 from arms_without_robots import HOME, LIMITS, TASK, SoftArm
 from sessions import LAW, catching, homed, make, run
 
+from dris.catching.ball_belief_config import BallBeliefConfig
+from dris.catching.belief_observer import OLDEST_S
 from dris.perception.arrival import free_fall
 from dris.robot.arm import ArmError, limits_of_urdf, masses_of_urdf
 from dris.robot.log import Log, read_log
+from dris.robot.safety_config import BELIEVED_S, SafetyConfig
 
 
 def test_from_connecting_to_a_catch_and_home_again():
@@ -109,6 +112,52 @@ def test_sights_that_are_far_too_old_stop_the_arm():
     for _ in range(60):
         session.tick()
     assert session.state == "stopped" and session.reason == "the filter: stale" and not arm.moving
+
+
+@pytest.mark.parametrize("age_s", [0.08, 0.1, 0.12, -0.24])
+def test_what_was_decided_on_an_old_sight_is_held_in_every_tick(age_s):
+    """The age counted in the tick of the decision alone: at 0.08 s one of nine ticks held."""
+    session, _, sky = catching()
+    sky.age_s = age_s
+    for _ in range(60):  # a control step and some more
+        session.tick()
+    before = session.clauses["stale"]
+    for _ in range(300):
+        session.tick()
+    assert session.state == "catching" and session.clauses["stale"] - before == 300
+
+
+def test_behind_a_belief_sights_may_be_as_old_as_it_carries_them_on():
+    assert BELIEVED_S == OLDEST_S
+    plain = SafetyConfig(LAW.stiffness, LAW.damping)
+    assert plain.behind(None) is plain
+    session, _, sky = catching(safety=plain.behind(BallBeliefConfig()))
+    sky.age_s = 0.19
+    for _ in range(300):
+        session.tick()
+    assert session.state == "catching" and session.clauses["stale"] == 0
+
+
+@pytest.mark.parametrize("error", [KeyError("joint"), OSError("no file"), TypeError("none")])
+def test_a_mistake_of_the_policy_stops_the_arm_and_the_log_names_it(tmp_path, error):
+    def act(states, condition):
+        raise error
+
+    file = tmp_path / "log.jsonl"
+    session, arm, sky = homed(act=act, log=Log.open(file))
+    sky.thrown_s = arm.ticks * 1e-3
+    session.arm_now()
+    with pytest.raises(type(error)):
+        run(session, lambda: session.state == "catching")
+    assert session.state == "fault" and session.reason.startswith(type(error).__name__) and not arm.moving
+    assert list(read_log(file)[1])[-1].note == session.reason
+
+
+def test_a_word_of_trust_that_nobody_knows_stops_the_arm():
+    session, arm, sky = catching()
+    sky.trust = ("STOP", "somebody shouted")
+    session.tick()
+    assert session.state == "stopped" and "which is none of" in session.reason and not arm.moving
 
 
 def test_a_ball_out_of_sight_holds_the_reference_and_is_given_up_after_a_second():

@@ -311,7 +311,7 @@ def test_the_hand_keeps_off_the_robot_too():
     shoulder = ("link1",)
     assert to_robot(HAND_IN_SHOULDER, "hand", shoulder) == pytest.approx(-0.0269, abs=0.002)
     assert to_robot(HAND_IN_SHOULDER) > 0.02  # of the plate alone
-    assert Boundary(CONFIG, CLEARANCE, HOME).broken(HAND_IN_SHOULDER).startswith("keep-out")
+    assert Boundary(CONFIG, CLEARANCE, HOME).broken(HAND_IN_SHOULDER, np.zeros(7)).startswith("keep-out")
     wide = replace(CONFIG, workspace_low=(-3, -3, -3), workspace_high=(3, 3, 3), table_height=-1.0)
     lifted = HAND_IN_SHOULDER + np.array([0, 0, 0, 0.8, 0, 0, 0])  # by the elbow
     assert to_robot(lifted, "hand", shoulder) > 0.05

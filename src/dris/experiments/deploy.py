@@ -37,6 +37,7 @@ from dris.robot.fr3_config import Fr3Config
 from dris.robot.log import Log, Tick
 from dris.robot.payload import payload_of
 from dris.robot.runtime import Runtime
+from dris.robot.safety_config import SafetyConfig
 from dris.robot.session import Session
 from dris.robot.site_config import SiteConfig
 
@@ -80,7 +81,7 @@ class TwinRig:
     said: list[str] = field(default_factory=list)
 
     def __enter__(self) -> TwinRig:
-        beside_one_robot(self.runtime.contract.filter())  # refuses beliefs that no robot has
+        self._believed = beside_one_robot(self.runtime.contract.filter())  # refuses what no robot has
         self.config: CatchingConfig = self.runtime.contract.catching()
         self.drive: TwinConfig = drive("fitted-gains", self.config)
         self.twin = Twin(self.drive)
@@ -193,10 +194,11 @@ class TwinRig:
     def session(self, log: Log, act: Act | None = None) -> Session:
         """A session on that arm, with the runtime's policy or another."""
         clock = lambda: self.twin.time_s  # noqa: E731
-        arm = cast(Arm, _Timed(self.arm, self.gate))
+        arm, law = cast(Arm, _Timed(self.arm, self.gate)), law_of(self.drive)
         return Session(
             arm, TruthObserver(self.twin), act or self.runtime.act_one,
-            as_driven(self.config, self.drive), law_of(self.drive), clock, log, speed_share=self.speed_share,
+            as_driven(self.config, self.drive), law, clock, log,
+            SafetyConfig(law.stiffness, law.damping).behind(self._believed), speed_share=self.speed_share,
             rehearse=self.runtime.rehearse if act is None else lambda: None,
         )  # fmt: skip
 

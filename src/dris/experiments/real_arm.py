@@ -166,7 +166,7 @@ def _catch(
     believed = beside_one_robot(runtime.contract.filter())
     kinematics = Kinematics(config.home, config.mount)
     observer = eyes if believed is None else BeliefObserver(eyes, kinematics, believed)
-    safety = site.safety(drive.stiffness, drive.damping)
+    safety = site.safety(drive.stiffness, drive.damping).behind(believed)
     session = Session(
         arm, observer, runtime.act_one, as_driven(config, drive), law_of(drive), time.monotonic, log, safety,
         speed_share=speed_share, rehearse=runtime.rehearse,

@@ -99,7 +99,8 @@ class Monitor:
         self.changes: list[Verdict] = []
         self._cameras = (_Camera(), _Camera())
         self._others: deque[float] = deque()
-        self._rig_since_s: float | None = None
+        self._rig_doubt_s = 0.0
+        """How long the rig has been doubted, less what was forgotten since."""
         self._began_s: float | None = None
         """When the first frame came, of either camera: from then on both have to speak."""
         self._judged_s = -math.inf
@@ -178,7 +179,7 @@ class Monitor:
 
     def judge(self, now_s: float, state: BallState | None) -> Verdict:
         """The verdict now, on the track's state now, if there is one."""
-        self._judged_s = now_s
+        elapsed_s, self._judged_s = max(now_s - self._judged_s, 0.0), now_s
         if self.verdict.level == "stop":
             return self.verdict
         cause, reason = self._rig(now_s)
@@ -188,11 +189,11 @@ class Monitor:
         if cause == "none" and state is not None and state.valid:
             cause, reason = self._track(state)
             self.noticed[cause] += cause != "none"
-        if cause not in RIG:
-            self._rig_since_s = None
-        elif self._rig_since_s is None:
-            self._rig_since_s = now_s
-        lasts = self._rig_since_s is not None and now_s - self._rig_since_s >= self.config.stop_s
+        if cause not in RIG:  # a camera that stutters gives a good frame now and then
+            self._rig_doubt_s = max(self._rig_doubt_s - self.config.forget_share * elapsed_s, 0.0)
+        elif self.verdict.cause in RIG:
+            self._rig_doubt_s += elapsed_s
+        lasts = cause in RIG and self._rig_doubt_s >= self.config.stop_s - 1e-9
         level: Level = (
             "fine" if cause == "none" else "stop" if lasts or cause == "plate elsewhere" else "hold"
         )

@@ -70,7 +70,9 @@ class MonitorConfig:
     other_s: float = 0.25
     """and holds for so long after the last of them."""
     stop_s: float = 0.25
-    """A hold because of the rig that lasts so long becomes a stop."""
+    """A hold because of the rig that lasts so long becomes a stop;"""
+    forget_share: float = 0.25
+    """holds that end count on, and are forgotten in four times as long [design]."""
 
     def __post_init__(self) -> None:
         """Refuse limits that nothing passes."""
@@ -87,7 +89,7 @@ class MonitorConfig:
             "doubt",
         )
         check_positive(self, "young_s", "young_age_s", "alone_s", "apart_m", "foreseen_s", "spread_m")
-        check_positive(self, "other_s", "stop_s")
+        check_positive(self, "other_s", "stop_s", "forget_share")
         counts = ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks")
         for name in (*counts, "recent", "memory"):
             if getattr(self, name) < 1:

@@ -1,4 +1,4 @@
-"""Measured joints held to workspace and keep-out, as references are: an arm that overshoots is stopped."""
+"""Measured joints held to workspace, keep-out and plate speed: an arm that overshoots them is stopped."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ class Boundary:
             "keep-out": config.keep_out_overshoot,
         }
 
-    def broken(self, q: np.ndarray) -> str:
-        """What measured joints [M] pass, by name and how far; nothing if they are inside."""
+    def broken(self, q: np.ndarray, dq: np.ndarray) -> str:
+        """What measured joints [M] and speeds [M] pass, by name and how far; nothing if they are inside."""
+        fastest = self._clearance.velocity_maps(q).fastest(dq)
+        most_speed = self._config.plate_overshoot * self._config.plate_speed
+        if fastest > most_speed:
+            return f"plate speed: plate or flange move at {fastest:.2f} m/s, {most_speed:.2f} m/s is allowed"
         found = outside(self._config, self._clearance, q)
         for clause, beyond in found.items():
             most = self._overshoot[clause]

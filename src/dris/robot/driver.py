@@ -35,6 +35,10 @@ MOST_RECOVERIES = 3
 GONE = "the driver's process is gone: an arm that moved misses its commands and stops by itself; look at it"
 CUT = "an answer of the driver was cut off, so it was let go: it stops the arm softly by itself; connect anew"
 OWN_STOP = "use the robot's own stop"
+SILENT = (
+    "nothing came from the session for {:g} s, so the driver stopped the arm: look at what else runs on this "
+    "machine"
+)
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, *BACKGROUND)
 """By the driver: whatever a terminal sends is for the session, which asks the driver to stop; or it dies, and
 the driver sees that. A driver that was suspended would miss the robot's milliseconds."""
@@ -259,24 +263,33 @@ def _serve(
         plain = isinstance(error, (ArmError, ImportError))
         pipe.send((0, "error", str(error) if plain else f"{type(error).__name__}: {error}"))
         return
-    moving, number = False, 0
+    number = 0
     try:
         pipe.send((0, "ok", None))
+        moving, silent = False, ""
         while True:
             if not pipe.comes(silence_s if moving else None):
-                moving = False
+                silent = SILENT.format(silence_s)
                 try:
                     arm.stop()
-                except ArmError as error:  # asked to stop, the arm says so again to whoever asks
-                    print(f"dris: {error}", file=sys.stderr, flush=True)
+                    moving = False
+                except ArmError as error:  # it may still move: tried again after as long a silence
+                    silent += f"; {error}"
+                    print(f"dris: {silent}", file=sys.stderr, flush=True)
                 continue
             number, method, arguments = pipe.receive()
             if method == "close":
                 break
-            moving = method == "begin" or (moving and method != "stop")
+            if method == "exchange" and silent:  # a session that wakes up must not drive on
+                pipe.send((number, "error", silent))
+                continue
             try:
-                pipe.send((number, "ok", getattr(arm, method)(*arguments)))
+                found = getattr(arm, method)(*arguments)
+                moving = method == "begin" or (moving and method != "stop")
+                silent = "" if method == "begin" else silent
+                pipe.send((number, "ok", found))
             except (ArmError, ValueError, TypeError) as error:
+                moving = moving or method == "begin"
                 pipe.send((number, "error", str(error)))
     except (EOFError, OSError):
         pass  # the session is gone

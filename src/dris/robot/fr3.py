@@ -243,13 +243,18 @@ class Fr3:
         """Brake by the torque controller, and wait until the arm rests, by what it measures.
 
         Raises:
-            ArmError: It may still move; asked again, it is looked at again.
+            ArmError: It may still move, and asked again, it is looked at again; or it rests, and a reflex or
+                a user stop came meanwhile that nobody was told of.
         """
         if not self._may_move:
             return
         self._brake()
         wait_for_rest(self._read)
         self._motion, self._may_move = None, False
+        found, mode = self._read(), self._franky.RobotMode
+        if not self._error and found.robot_mode in (mode.Reflex, mode.UserStopped):
+            self._error = self._why_not(found)
+            raise ArmError(f"it rests, but not by this stop alone: {self._error}")
 
     def _brake(self) -> None:
         """Until no motion runs; after a reflex or without a connection the robot brakes by itself."""

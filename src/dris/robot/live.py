@@ -120,6 +120,9 @@ def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Ite
             yield
         except Ended as signalled:
             reason = f"{ENDED}{signalled}"
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise
         finally:
             if session.state not in ("stopped", "fault"):
                 session.stop(reason)

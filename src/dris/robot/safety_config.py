@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -30,6 +30,9 @@ flange would have become too fast. torque: the law would have asked for too much
 have changed its torque too much since the last tick. position: too near to the end of a joint's range. jump:
 the reference would have moved further in a tick than any joint goes. workspace, keep-out: the plate would
 have left its box, or come too near to table or robot."""
+BELIEVED_S = 0.2
+"""A belief answers until it has seen nothing for so long [s]: `dris.catching.belief_observer.OLDEST_S`, which
+cannot be imported where no simulator is."""
 TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """FCI's largest torques [Nm]."""
 
@@ -78,6 +81,9 @@ class SafetyConfig:
     """The plate's corners, hand, wrist and forearm stay above [m] [design]."""
     clearance: float = 0.02
     """Of plate, hand and wrist from base to upper arm, of the plate from the forearm, too [m] [design]."""
+    plate_overshoot: float = 1.4
+    """An arm whose plate or flange moves faster than this share of `plate_speed` is stopped: under references
+    that drive it at that speed for good, wishes that jump brought it to 1.29 on its way there [design]."""
     workspace_overshoot: float = 0.06
     """How far the arm itself may pass the workspace that references keep [m]: soft gains overshoot by 4 to
     5 cm; beyond, it is stopped [design]."""
@@ -88,6 +94,10 @@ class SafetyConfig:
     stop_age_s: float = 0.25
     """Older than this, the arm stops [s] [design]."""
 
+    def behind(self, belief: object | None) -> SafetyConfig:
+        """The same for sights that a belief carries on for longer, if there is one."""
+        return self if belief is None else replace(self, hold_age_s=BELIEVED_S)
+
     @cached_property
     def arrays(self) -> LimitArrays:
         """What a filter computes with, a thousand times a second."""
@@ -96,7 +106,7 @@ class SafetyConfig:
 
     def __post_init__(self) -> None:
         """Refuse limits that limit nothing."""
-        names = ("torque_rate", "acceleration", "plate_speed", "hold_age_s", "stop_age_s")
+        names = ("torque_rate", "acceleration", "plate_speed", "plate_overshoot", "hold_age_s", "stop_age_s")
         check_positive(self, *names, "torque_share", "torque_rate_share", "speed_share")
         for name in ("torque_share", "torque_rate_share", "speed_share"):
             if getattr(self, name) > 1:

@@ -30,6 +30,7 @@ from dris.catching.settings import CatchingConfig
 from dris.robot.arm import Arm, ArmError, ArmState
 from dris.robot.boundary import Boundary
 from dris.robot.clearance import Clearance
+from dris.robot.ending import Ended
 from dris.robot.log import Asked, Log, Tick
 from dris.robot.paths import Path, WayHome
 from dris.robot.ready import FROZEN_S, Heard, begins_at, cleared, stricter, why_not_now
@@ -170,6 +171,7 @@ class Session:
         wish.wished = self.kinematics.home.copy()
         self._last_s = self._now_s - TICK_S  # a new ball may come with a clock of its own
         self._told.begin(self.observer)
+        self._decided_s, self._decided_age_s = -np.inf, 0.0
         self.loop, self._blind = CatchLoop(wish, self._told, controller, approach, on_step=self._saw), False
         self._rehearse()
         self._go("armed", "", "arm when seen" if self.begins_when_seen else "arm")
@@ -222,7 +224,7 @@ class Session:
         if self._heard.frozen(measured.time_s, now_s):
             return self.stop(f"the arm has told the same state for {FROZEN_S} s, or no later one", "fault")
         self.measured = measured
-        if broken := self._boundary.broken(measured.q):
+        if broken := self._boundary.broken(measured.q, measured.dq):
             return self.stop(broken)
         if level == "stop":
             return self.stop(f"the eyes: {why}")
@@ -233,6 +235,11 @@ class Session:
             wished = self._wished(now_s, measured)
         except (ValueError, RuntimeError) as error:  # an action that is not finite, a way that is none
             return self.stop(str(error), "fault")
+        except Ended:
+            raise
+        except Exception as error:  # a mistake in somebody's program: the log must name it
+            self.stop(f"{type(error).__name__}: {error}", "fault")
+            raise
         if self.state in MOVING or self.state == "homed":
             self._send(now_s, measured, wished)
         if self.state in CATCHING and self.loop is not None and self.loop.decides_at(now_s + self._tick_s):
@@ -301,7 +308,9 @@ class Session:
         if self.loop is None or self.loop.began_s is None or self.state not in CATCHING:
             return 0.0
         if self._seen is not None:
-            return self._seen.age_s
+            self._decided_s, self._decided_age_s = now_s, self._seen.age_s
+        if now_s - self._decided_s < self._config.step_s:  # as old as it was when it was decided
+            return self._decided_age_s
         longest = 0.99 * self.safety.stop_age_s
         return min(max(now_s - self._rests_on_s - self._config.step_s, 0.0), longest)
 

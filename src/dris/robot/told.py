@@ -35,6 +35,8 @@ class Told:
         """A new tick: forget, ask this observer from now on, and say whether it believes itself."""
         self._observer, self._estimates, self._arrival = observer, [], None
         found = trust_of(observer)
+        if found[0] not in ("fine", "doubt", "hold", "stop"):
+            found = "stop", f"they say {found[0]!r}, which is none of fine, doubt, hold and stop"
         self.trust = FINE if found[0] == "fine" else found
         return self.trust
 
