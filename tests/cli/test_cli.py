@@ -21,7 +21,7 @@ from dris.catching.settings import CatchingConfig
 from dris.catching.task import CatchingTask
 from dris.cli import learning
 from dris.cli.learning import PRESETS
-from dris.cli.main import main
+from dris.cli.main import _words, main
 from dris.core.task import NoConfig
 from dris.evaluation.registry import find_policies, find_policy
 from dris.learning.config import PolicyConfig
@@ -239,6 +239,17 @@ def test_play_plots_a_task_that_does_not_draw_itself(tmp_path, here):
     out = here("play", tmp_path / "line", "--instances", 4, "--out", tmp_path)
     assert "picture" in out.stdout and "video" not in out.stdout
     assert imageio.imread(tmp_path / "line-n4-3.png").std() > 10
+
+
+def test_a_missing_file_and_a_missing_module_are_told_with_the_way_out():
+    """`[Errno 2]` and `No module named 'cv2'`, which no page of the documentation knows."""
+    assert _words(FileNotFoundError(2, "No such file or directory", "log.jsonl")) == (
+        "log.jsonl: No such file or directory"
+    )
+    assert _words(ModuleNotFoundError("No module named 'cv2'", name="cv2")) == (
+        "this needs cv2: pip install 'dris[eyes]'"
+    )
+    assert str(_words(OSError("plain"))) == "plain" and _words(KeyError("'quoted'")) == "'quoted'"
 
 
 def test_going_on_with_a_changed_task_file_is_told_in_one_line(tmp_path, capsys):

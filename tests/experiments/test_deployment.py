@@ -94,6 +94,14 @@ def test_two_processes_do_not_write_one_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_whoever_forgets_to_go_on_is_told_what_is_run_anew(tmp_path, capsys):
+    file = tmp_path / "table.json"
+    write_outcomes(file, SETTINGS, 1, [Outcome("ball", True, True, "catching", "", (), {}, {}, 0.5, 900)])
+    assert len(read_outcomes(file, SETTINGS, True)) == 1 and capsys.readouterr().out == ""
+    assert read_outcomes(file, SETTINGS, False) == []
+    assert "had 1 such trials, which are run anew; --resume would have kept them" in capsys.readouterr().out
+
+
 def test_trials_that_lost_the_robot_are_run_again_and_counted(tmp_path, monkeypatch, capsys):
     """Those that only a person at the robot could have helped; not lost balls, stops and reflexes."""
     lost = "the robot tells no state: Net Exception"

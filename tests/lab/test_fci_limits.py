@@ -140,8 +140,20 @@ def test_a_reference_is_differenced():
     np.testing.assert_allclose(first.dq, 0.2)
     np.testing.assert_allclose(first.ddq, 100.0)
     lost = first.going_on()
-    np.testing.assert_allclose(lost.q, HOME + 0.0004)
-    np.testing.assert_allclose(lost.ddq, 0.0)
+    np.testing.assert_allclose(lost.q, HOME + 0.0002 + 0.0003)
+    np.testing.assert_allclose(lost.dq, 0.3)
+    np.testing.assert_allclose(lost.ddq, 100.0)
+
+
+def test_whoever_speeds_up_evenly_may_lose_ten_packets_and_go_on(limits):
+    """9 rad/s2 from 0.255 rad/s: at the same speed it was a discontinuity for a client that kept its plan."""
+    plan = [HOME + 0.255 * (1e-3 * k) + 4.5 * (1e-3 * k) ** 2 for k in range(16)]
+    now = reference(plan[0]).then(plan[1])
+    now = Reference(now.q, now.dq, np.full(7, 9.0)).then(plan[2])
+    for _ in range(10):
+        now = now.going_on()
+    np.testing.assert_allclose(now.q, plan[12], atol=1e-9)
+    assert reference_errors(now.then(plan[13]), now, limits) == ()
 
 
 def test_motion_generators_have_limits_of_their_own(limits):

@@ -104,6 +104,24 @@ def test_an_arm_that_must_not_move_is_refused(arm, name, words):
     assert not check.ok and words in check.found, check
 
 
+def test_a_policy_trained_without_the_robot_s_limits_is_none_for_a_real_arm():
+    """`dris-200` passed every check, and moved."""
+    free, bound = quick_runtime(task=PRESETS["released"]), quick_runtime(task=PRESETS["fr3"])
+    checks = [
+        {check.name: check for check in preflight(one, Questioned(), is_real=True)} for one in (free, bound)
+    ]
+    assert not checks[0]["task"].ok and "no policy for a real arm; --preset fr3" in checks[0]["task"].found
+    assert "task" not in checks[1]
+
+
+def test_a_home_that_the_robot_cannot_reach_is_refused():
+    """It passed every line, moved for nine seconds, and stopped 0.27 rad away."""
+    short = replace(LIMITS, high=LIMITS.high.copy())
+    short.high[3] = HOME[3] - 0.2
+    check = looked(Questioned(q=HOME - 0.3 * ONE[3], limits=short))["posture"]
+    assert not check.ok and check.found.startswith("at the policy's home joint 4 is at the end of its range")
+
+
 def test_a_range_that_ends_sooner_is_told_and_kept():
     check = looked(Questioned(limits=SHORT_JOINT))["limits"]
     assert check.ok

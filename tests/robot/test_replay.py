@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from arms_without_robots import HOME, TASK, SoftArm
-from sessions import LAW, homed, run
+from sessions import LAW, homed, make, run
 
 from dris.catching.control import Troubles
 from dris.robot.log import Log, read_log
@@ -52,6 +52,39 @@ def test_the_file_alone_gives_the_same_references(log):
     assert found.differs == "" and found.largest <= TOLERANCE
     assert found.ticks == sum(tick.wished is not None for tick in ticks) > 1000
     assert found.same > 0.9 * found.ticks
+
+
+def test_a_log_that_was_cut_is_played_and_says_so(log, tmp_path, capsys):
+    """296 of 12,171 ticks were called perfect, without a word of the rest."""
+    assert replay(log, act).ended
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(log.read_bytes()[:200_000])
+    found = replay(cut, act)
+    assert found.differs == "" and 100 < found.ticks < replay(log, act).ticks and not found.ended
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_log_of_an_arm_that_tells_no_number_is_read_and_played(tmp_path, wrong):
+    """JSON has no such numbers: the log of just that fault could not be read."""
+
+    class Broken(SoftArm):
+        def exchange(self, reference):
+            state = super().exchange(reference)
+            if self.ticks > 400:
+                state.dq[3] = wrong
+            return state
+
+    file = tmp_path / "log.jsonl"
+    session = make(arm=Broken(q=HOME + 0.2), act=act, log=Log.open(file))[0]
+    session.connect()
+    session.start()
+    for _ in range(600):
+        session.tick()
+    assert (session.state, session.reason) == ("stopped", "the filter: not finite")
+    last = [tick for tick in read_log(file)[1] if tick.wished is not None][-1]
+    assert np.isnan(last.dq[3]) and np.isfinite(last.dq[:3]).all()
+    found = replay(file, act)
+    assert found.differs == "" and found.ticks > 300 and found.ended
 
 
 def test_how_sure_a_belief_is_stands_in_the_log_and_older_logs_are_played_without(tmp_path):

@@ -121,7 +121,8 @@ def test_an_arm_that_a_reflex_has_stopped_rests_when_a_soft_stop_is_over():
         served.robot.twin.data.qvel[:7] = 1.5  # struck
         served.wait_for(lambda: served.server.cabinet.reflexes)
         assert fastest(served) > 0.5
-        arm.stop()
+        with pytest.raises(ArmError, match="it rests, but not by this stop alone: stopped by a reflex"):
+            arm.stop()
         assert fastest(served) < AT_REST
 
 

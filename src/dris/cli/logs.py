@@ -62,4 +62,6 @@ def replay(log: tyro.conf.Positional[Path], policy: str | None = None) -> int:
         "all to the last bit" if not rest else f"{rest} not to the last bit, by {found.largest:.1e} at most"
     )
     print(f"{log}: {found.ticks} ticks give the same references, {exact}")
+    if not found.ended:
+        print(f"{log} does not tell how its session ended: it was killed, or the file is cut")
     return 0

@@ -63,6 +63,21 @@ class _Plain:
         return getattr(self._stream, name)
 
 
+EXTRAS = {"cv2": "eyes", "franky": "fr3", "onnxruntime": "robot", "onnx": "export", "viser": "view"}
+"""Modules that come with an extra, and its name, where nothing asks for them before they are imported."""
+
+
+def _words(error: Exception) -> object:
+    """An error as a user reads it."""
+    if isinstance(error, KeyError):  # str() would quote it
+        return error.args[0]
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"this needs {error.name}: pip install 'dris[{EXTRAS[error.name]}]'"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return error
+
+
 def main() -> None:
     """Entry point of the command."""
     sys.stderr = _Plain(sys.stderr)  # type: ignore[assignment]
@@ -88,7 +103,6 @@ def main() -> None:
         print(f"dris: interrupted{kept}", file=sys.stderr)
         code = 130
     except (DrisError, ValueError, KeyError, ImportError, OSError) as error:
-        words = error.args[0] if isinstance(error, KeyError) else error  # str() would quote a KeyError
-        print(f"dris: {words}", file=sys.stderr)
+        print(f"dris: {_words(error)}", file=sys.stderr)
         code = 2
     sys.exit(code)

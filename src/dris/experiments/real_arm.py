@@ -25,7 +25,7 @@ from dris.perception.plate import Plate
 from dris.perception.track_config import TrackerConfig
 from dris.robot.arm import Arm
 from dris.robot.cameras import check_cameras, check_devices, check_rig_file, open_cameras
-from dris.robot.driver import DriverProcess
+from dris.robot.driver import OWN_STOP, DriverProcess
 from dris.robot.fr3 import Fr3
 from dris.robot.fr3_config import Fr3Config
 from dris.robot.gains_file import matching_gains
@@ -65,7 +65,7 @@ def is_simulated(address: str) -> bool:
 
     By the address alone: the robot is asked only once it is connected. `taken_for` says what was made of it.
     """
-    return address.startswith("127.")
+    return address.startswith("127.") or address == "localhost"
 
 
 def taken_for(address: str) -> Check:
@@ -74,6 +74,13 @@ def taken_for(address: str) -> Check:
         found = "is on this computer, so it is taken for SIMULATED: no real-time kernel, gains of the twin do"
         return Check("robot", True, f"{address} {found}; reach a real arm by its own address, no tunnel")
     return Check("robot", True, f"{address} is taken for a real arm: with a real-time kernel, and its gains")
+
+
+def driven_with(drive: TwinConfig, gains: Path | None, speed_share: float) -> Check:
+    """Gains and speeds that an arm will be driven with."""
+    of = "the policy's own" if gains is None else f"of {gains}"
+    found = f"K = {np.round(drive.stiffness, 1).tolist()}, D = {np.round(drive.damping, 1).tolist()}, {of}"
+    return Check("gains", True, f"{found}; at {speed_share:g} of all speeds")
 
 
 def connection(
@@ -108,7 +115,8 @@ def on_robot(
     drive = drive_of(config, gains, is_simulated(address))
     fr3 = connection(address, config, drive, site, speed_share)
     with contextlib.closing(DriverProcess(Fr3, fr3)) as arm, _seeing(rig, site) as eyes:
-        good = passed(chain([taken_for(address)], preflight(runtime, arm, speed_share, site)))
+        asked = preflight(runtime, arm, speed_share, site, is_real=not is_simulated(address))
+        good = passed(chain([taken_for(address), driven_with(drive, gains, speed_share)], asked))
         if eyes is None:
             print(f"{'--':>6}  eyes     not looked at: tell --rig.file FILE, the calibration of the cameras")
         if eyes is not None and rig.file is not None:
@@ -179,4 +187,6 @@ def _catch(
     tell(f"every tick is kept in {file}")
     tell(f"moving at {speed_share:g} of all speeds; Ctrl-C stops the arm softly")
     run_live(session, eyes, tell, show=lambda ticks: view.show(session, ticks))
+    if OWN_STOP in session.reason:
+        print(f"\nTHE ARM MAY STILL MOVE: {OWN_STOP}", flush=True)
     return session.state == "stopped" and session.reason.startswith(ENDED)

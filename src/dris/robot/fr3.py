@@ -73,7 +73,7 @@ class Fr3:
         except franky.Exception as error:
             raise ArmError(
                 f"no FCI answers at {config.address} ({error}): is the robot on, its joints unlocked, FCI "
-                "activated, and this machine in its network?"
+                "activated, this machine in its network, and no other program connected to it?"
             ) from error
         self._motion: Any = None
         self._may_move = self._is_set_up = False

@@ -9,6 +9,7 @@ crash is there.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, is_dataclass
@@ -111,6 +112,21 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 
+def _tick(line: str) -> Tick:
+    """One line; a number that was none, and is null in JSON, is NaN again."""
+    if "null" not in line:
+        return msgspec.json.decode(line, type=Tick)
+    found = json.loads(line)
+    for name in ("q", "dq", "wished", "sent", "arrival", "action", "ball"):
+        if found.get(name) is not None:
+            found[name] = [math.nan if one is None else one for one in found[name]]
+    found["age_s"] = math.nan if found.get("age_s", 0.0) is None else found.get("age_s", 0.0)
+    for one in found.get("estimates", ()):
+        if one is not None:
+            one[:] = [math.nan if number is None else number for number in one]
+    return msgspec.convert(found, Tick)
+
+
 def read_log(path: Path) -> tuple[dict[str, Any], Iterator[Tick]]:
     """What a session was made of, and its ticks.
 
@@ -132,8 +148,8 @@ def read_log(path: Path) -> tuple[dict[str, Any], Iterator[Tick]]:
     def ticks() -> Iterator[Tick]:
         for number, line in enumerate(lines[1:], start=2):
             try:
-                yield msgspec.json.decode(line, type=Tick)
-            except msgspec.MsgspecError as error:
+                yield _tick(line)
+            except (msgspec.MsgspecError, ValueError) as error:
                 if number < len(lines):
                     raise ValueError(f"{path}, line {number}: {error}") from error
 

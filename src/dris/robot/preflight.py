@@ -60,7 +60,11 @@ def passed(checks: Iterator[Check]) -> bool:
 
 
 def preflight(
-    runtime: Runtime, arm: Arm, speed_share: float = 1.0, site: SiteConfig | None = None
+    runtime: Runtime,
+    arm: Arm,
+    speed_share: float = 1.0,
+    site: SiteConfig | None = None,
+    is_real: bool = False,
 ) -> Iterator[Check]:
     """Look at policy and arm; nothing is sent but questions.
 
@@ -69,6 +73,7 @@ def preflight(
         arm: At rest.
         speed_share: Of what the arm may do on its way home.
         site: Where it stands; by default as `SiteConfig` says.
+        is_real: Whether a real arm is to catch, which only a policy of its limits may.
     """
     contract, site = runtime.contract, site or SiteConfig()
     yield Check("policy", True, f"{contract.policy}, of dris {contract.dris}, answers its golden cases")
@@ -79,10 +84,9 @@ def preflight(
         yield Check("task", False, str(error))
         return
     if config.torque_rate is None:
-        found = (
-            "trained without an FR3's limits of torque rate and speed: the law holds it back, and it may miss"
-        )
-        yield Check("task", True, f"{found}; --preset fr3 trains inside them")
+        found = "trained without an FR3's limits of torque rate and speed"
+        but = "no policy for a real arm" if is_real else "the law holds it back, and it may miss"
+        yield Check("task", not is_real, f"{found}: {but}; --preset fr3 trains inside them, as belief-robot")
     yield _asked("driver", lambda: Check("driver", True, arm.versions() or "tells no versions"))
     yield _asked("arm", lambda: _state(arm))
     yield _asked("limits", lambda: _limits(arm, config))
@@ -174,9 +178,12 @@ def _masses(arm: Arm, config: CatchingConfig) -> Check:
 
 
 def _posture(arm: Arm, config: CatchingConfig) -> Check:
-    q = arm.state().q
-    if why := at_end(q, stricter(arm.limits(), Kinematics(config.home, config.mount).limits)):
+    q, limits = arm.state().q, stricter(arm.limits(), Kinematics(config.home, config.mount).limits)
+    if why := at_end(q, limits):
         return Check("posture", False, why)
+    if why := at_end(np.array(config.home), limits):
+        found = why.partition(":")[0]
+        return Check("posture", False, f"at the policy's home {found}: this arm cannot go there")
     way = float(np.abs(q - np.array(config.home)).max())
     return Check("posture", True, f"{way:.2f} rad from home, the furthest joint")
 

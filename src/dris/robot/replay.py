@@ -22,6 +22,7 @@ from dris.robot.arm import ArmState, Carried, Payload
 from dris.robot.log import Log, Tick, read_log
 from dris.robot.safety_config import SafetyConfig
 from dris.robot.session import Session
+from dris.robot.states import STOPPED
 from dris.robot.told import Recorded
 
 TOLERANCE = 1e-9
@@ -45,6 +46,8 @@ class Replayed:
     """Difference of a number in any tick up to the first that differs [rad]."""
     differs: str = ""
     """The first tick that differs, by its line and time, and in what; nothing: none does."""
+    ended: bool = True
+    """Whether the log tells how its session ended."""
 
 
 def replay(path: Path, act: Act, weights: str = "") -> Replayed:
@@ -82,7 +85,7 @@ def replay(path: Path, act: Act, weights: str = "") -> Replayed:
         if words:
             return Replayed(ticks, same, largest, f"line {number}, {line.time_s:.3f} s: {words}")
         same, largest = same + (off == 0.0), max(largest, off)
-    return Replayed(ticks, same, largest)
+    return Replayed(ticks, same, largest, ended=past.now.state in STOPPED)
 
 
 def _check_weights(path: Path, made_of: dict[str, Any], weights: str) -> None:

@@ -149,8 +149,12 @@ class Reference:
         return Reference(q, dq, (dq - self.dq) / TICK_S)
 
     def going_on(self) -> Reference:
-        """The next one at the same speed: what the robot takes for a lost one."""
-        return Reference(self.q + TICK_S * self.dq, self.dq, np.zeros_like(self.q))
+        """The next one at the same acceleration: what the robot takes for a lost one.
+
+        As libfranka's `rate_limiting.h` says of FCI (`kTolNumberPacketsLost`).
+        """
+        dq = self.dq + TICK_S * self.ddq
+        return Reference(self.q + TICK_S * dq, dq, self.ddq)
 
 
 def start_errors(reference: np.ndarray, q: np.ndarray, limits: Limits) -> tuple[str, ...]:
