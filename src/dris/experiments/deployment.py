@@ -139,9 +139,7 @@ def read_outcomes(file: Path, settings: dict[str, Any], resume: bool) -> list[Ou
     if left > 0 and not resume:
         raise ValueError(f"{file} lacks {left} of its trials: go on with --resume, or choose another --json")
     if rows and not resume:
-        print(
-            f"{file} had {len(rows)} such trials, which are run anew; --resume would have kept them"
-        )
+        print(f"{file} had {len(rows)} such trials, which are run anew; --resume would have kept them")
     return rows if resume else []
 
 
