@@ -168,6 +168,24 @@ def test_a_camera_that_stutters_stops_and_a_hiccup_now_and_then_does_not():
     assert watched(80, 6)[1] > 10  # to the end: 60 ms a second are forgotten
 
 
+@pytest.mark.parametrize(("rows", "cause"), [(4, "none"), (12, "overexposed")])
+def test_a_picture_that_is_white_in_more_than_a_quarter_is_noticed(rows, cause):
+    """20 rows of 160 are an eighth, 60 three eighths."""
+    monitor = Monitor(BALL)
+    now_s = feed(monitor, 8)
+    for k in range(8, 30):
+        for camera in (0, 1):
+            image = np.random.default_rng(k).integers(0, 240, (160, 160, 3), np.uint8)
+            image[: rows * 5] = 255
+            image[80, 80] = k, camera, 0  # no picture repeats
+            monitor.admit(k * 0.0125 + 0.01, k * 0.0125, camera, image)
+        now_s = k * 0.0125 + 0.01
+        found = verdict(monitor, now_s)
+        if k == 8:
+            assert found == ("fine", "none")  # one picture is no pattern
+    assert found == (("stop", cause) if cause != "none" else ("fine", "none"))
+
+
 def test_a_silent_camera_is_noticed():
     monitor = Monitor(BALL)
     now_s = feed(monitor, 8)

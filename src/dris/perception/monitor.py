@@ -24,14 +24,14 @@ import numpy as np
 
 from dris.perception.detect import Image
 from dris.perception.monitor_config import MonitorConfig
-from dris.perception.pictures import Pictures
+from dris.perception.pictures import Pictures, white_share
 from dris.perception.track import BallState
 
 Level = Literal["fine", "hold", "stop"]
 Cause = Literal[
     "stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera", "plate elsewhere",
     "cameras disagree", "size", "second ball", "pushed", "too young", "surprise",
-    "unseen bounce", "uncertain", "late frame", "none",
+    "unseen bounce", "uncertain", "late frame", "overexposed", "none",
 ]  # fmt: skip
 """stamp ahead: of a time that has not come. stamps out of order: repeat, jump or are exchanged. clocks
 apart: one camera's frames seem to travel longer than the other's. frozen camera: repeats a picture. silent
@@ -40,11 +40,12 @@ cameras disagree: rays of the two miss each other. size: the ball looks larger o
 ball: something else in view looks like one. pushed: the ball does not fall freely, and does not lie on the
 plate. too young: seen for too short a time. surprise: it is not where it should be. unseen bounce: it met the
 plate too long ago for nobody to have seen how it left. uncertain: one camera has missed it for too long to
-tell how far away it is. late frame: is counted, and refused if it is very late."""
+tell how far away it is. late frame: is counted, and refused if it is very late. overexposed: so much of the
+picture is white that the ball's outline cannot be trusted."""
 RIG: frozenset[Cause] = frozenset(
     {
         *("stamp ahead", "stamps out of order", "clocks apart", "frozen camera", "silent camera"),
-        *("plate elsewhere", "cameras disagree"),
+        *("plate elsewhere", "cameras disagree", "overexposed"),
     }
 )
 """Causes that are the rig's: a hold for one of them becomes a stop if it lasts."""
@@ -75,6 +76,8 @@ class _Camera:
     """From stamp to coming, of frames that were neither early nor late."""
     pictures: Pictures = field(default_factory=Pictures)
     repeats: int = 0
+    white: int = 0
+    """Pictures in a row that were overexposed."""
     shifts: deque[float] = field(default_factory=deque)
 
 
@@ -116,6 +119,9 @@ class Monitor:
         repeated = one.pictures.repeats(image, self.config.memory)
         one.repeats = one.repeats + 1 if repeated else 0
         self.noticed["frozen camera"] += repeated
+        white = white_share(image) > self.config.white_share
+        one.white = one.white + 1 if white else 0
+        self.noticed["overexposed"] += white
         if cause not in ("none", "late frame") or now_s - stamp_s > self.config.late_s or repeated:
             return False
         one.stamp_s, one.came_s = max(stamp_s, one.stamp_s), now_s
@@ -216,6 +222,8 @@ class Monitor:
                 return "stamps out of order", f"{wrong} of the last {len(one.stamps)} of camera {index}{late}"
             if one.repeats >= config.repeats:
                 return "frozen camera", f"camera {index} repeats its picture, {one.repeats} times so far"
+            if one.white >= config.repeats:
+                return "overexposed", f"more than {100 * config.white_share:.0f} % of camera {index} is white"
             if len(one.shifts) == config.shifts and (shift := median(one.shifts)) > config.shift_px:
                 return "plate elsewhere", (
                     f"camera {index} sees the plate {shift:.0f} px from where it should be, allowed are "

@@ -25,7 +25,10 @@ class MonitorConfig:
     """So many late ones are a clock that jumped; fewer are taken for what they are."""
     recent: int = 8
     repeats: int = 2
-    """So many pictures in a row that were there before are a fault; one is refused."""
+    """So many pictures in a row that were there before are a fault; one is refused. So many overexposed ones,
+    too."""
+    white_share: float = 0.25
+    """A picture of which more is white is overexposed [design]: half of one misled a belief by 11 cm."""
     memory: int = 2400
     """Pictures of a camera that a new one is compared with: half a minute at 80 FPS."""
     silent_s: float = 0.25
@@ -89,7 +92,7 @@ class MonitorConfig:
             "doubt",
         )
         check_positive(self, "young_s", "young_age_s", "alone_s", "apart_m", "foreseen_s", "spread_m")
-        check_positive(self, "other_s", "stop_s", "forget_share")
+        check_positive(self, "other_s", "stop_s", "forget_share", "white_share")
         counts = ("bad_stamps", "late_frames", "repeats", "shifts", "surprise", "other_looks")
         for name in (*counts, "recent", "memory"):
             if getattr(self, name) < 1:

@@ -11,6 +11,8 @@ import numpy as np
 
 from dris.core.named import find_module
 from dris.perception.camera import Rig
+from dris.perception.monitor_config import MonitorConfig
+from dris.perception.pictures import white_share
 from dris.perception.plate import Plate
 from dris.perception.sources import CameraSource, Frame, FrameSource
 from dris.robot.preflight import Check
@@ -20,8 +22,8 @@ LEAST_FPS = 40.0
 """Half of what the eyes were tried with [1/s] [design]."""
 LONGEST_DELAY_S = 0.06
 """From a frame's stamp to its coming: as late as the poor cameras of the trials [s]."""
-DARKEST, BRIGHTEST_SHARE = 8.0, 0.25
-"""Mean brightness of 255, and share of pixels that are white: a ball in them cannot be seen [design]."""
+DARKEST, BRIGHTEST_SHARE = 8.0, MonitorConfig.white_share
+"""Mean brightness of 255 [design], and share of pixels that are white: a ball in them cannot be seen."""
 OLDEST_DAYS = 30.0
 """Of a calibration: cameras are touched, and screws give way [design]."""
 LOOK_S = 1.5
@@ -124,8 +126,7 @@ def check_cameras(
     def note(came_s: float, frame: Frame) -> None:
         came[frame.camera].append(came_s)
         delays[frame.camera].append(came_s - frame.time_s)
-        part = frame.image[::8, ::8]
-        light[frame.camera].append((float(part.mean()), float((part.min(axis=2) >= 250).mean())))
+        light[frame.camera].append((float(frame.image[::8, ::8].mean()), white_share(frame.image)))
 
     eyes.on_frame, eyes_until_s, before = note, clock() + LOOK_S, eyes.dropped
     eyes.observe_plate(plate)
