@@ -1,4 +1,4 @@
-"""What a picture tells before anything is looked for in it: whether it repeats, and how much of it is white."""
+"""What a picture tells before anything is looked for in it: whether it repeats, and how much is white."""
 
 from __future__ import annotations
 
