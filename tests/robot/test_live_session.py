@@ -287,4 +287,5 @@ def test_an_arm_that_does_not_come_to_rest_is_told_of_whatever_broke_the_session
     seen.tick = fails
     with pytest.raises(RuntimeError, match="cv2 failed"):
         run_live(session, seen, lambda line: None)
+    assert session.reason.startswith("RuntimeError: cv2 failed; ")  # it was "the session is over"
     assert "the arm may still move" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -286,6 +287,9 @@ def test_a_dry_run_without_cameras_says_that_it_did_not_look(on_robot, capsys):
     told = capsys.readouterr().out
     assert "    --  eyes     not looked at: tell --rig.file FILE" in told
     assert told.startswith("    ok  robot    127.0.0.1 is on this computer, so it is taken for SIMULATED")
+    assert ", the policy's own; at 0.2 of all speeds\n" in told
+    gains = real_arm.driven_with(real_arm.drive_of(TASK, None, True), Path("gains.json"), 1.0).found
+    assert gains.startswith("K = [120.0, 70.0, ") and gains.endswith("], of gains.json; at 1 of all speeds")
     found = real_arm.taken_for("172.16.0.2").found
     assert found.startswith("172.16.0.2 is taken for a real arm: with a real-time kernel")
 

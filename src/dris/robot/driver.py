@@ -269,12 +269,12 @@ def _serve(
         moving, silent = False, ""
         while True:
             if not pipe.comes(silence_s if moving else None):
-                silent = SILENT.format(silence_s)
+                silent = silent or SILENT.format(silence_s)
                 try:
                     arm.stop()
                     moving = False
                 except ArmError as error:  # it may still move: tried again after as long a silence
-                    silent += f"; {error}"
+                    silent += "" if str(error) in silent else f"; {error}"
                     print(f"dris: {silent}", file=sys.stderr, flush=True)
                 continue
             number, method, arguments = pipe.receive()

@@ -121,7 +121,7 @@ def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Ite
         except Ended as signalled:
             reason = f"{ENDED}{signalled}"
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, ArmError) else f"{type(error).__name__}: {error}"
             raise
         finally:
             if session.state not in ("stopped", "fault"):
