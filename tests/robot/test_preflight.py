@@ -115,10 +115,11 @@ def test_a_policy_trained_without_the_robot_s_limits_is_none_for_a_real_arm():
     assert "task" not in checks[1]
 
 
-def test_a_home_that_the_robot_cannot_reach_is_refused():
-    """It passed every line, moved for nine seconds, and stopped 0.27 rad away."""
+@pytest.mark.parametrize("past_home", [-0.2, 0.04])
+def test_a_home_that_the_robot_cannot_reach_is_refused(past_home):
+    """It passed every line, moved for nine seconds, and stopped 0.27 rad away: references stay off an end."""
     short = replace(LIMITS, high=LIMITS.high.copy())
-    short.high[3] = HOME[3] - 0.2
+    short.high[3] = HOME[3] + past_home
     check = looked(Questioned(q=HOME - 0.3 * ONE[3], limits=short))["posture"]
     assert not check.ok and check.found.startswith("at the policy's home joint 4 is at the end of its range")
 

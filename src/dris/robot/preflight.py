@@ -181,7 +181,7 @@ def _posture(arm: Arm, config: CatchingConfig) -> Check:
     q, limits = arm.state().q, stricter(arm.limits(), Kinematics(config.home, config.mount).limits)
     if why := at_end(q, limits):
         return Check("posture", False, why)
-    if why := at_end(np.array(config.home), limits):
+    if why := at_end(np.array(config.home), limits, limits.margin(0.0) + SafetyConfig.position_margin):
         found = why.partition(":")[0]
         return Check("posture", False, f"at the policy's home {found}: this arm cannot go there")
     way = float(np.abs(q - np.array(config.home)).max())

@@ -33,9 +33,9 @@ def why_not_now(arm: Arm, state: ArmState) -> str:
     return why_not(state)
 
 
-def at_end(q: np.ndarray, limits: JointLimits) -> str:
-    """Which joint stands at the end of its range, and what to do; nothing: none does."""
-    inside = (q > limits.low + 1e-3) & (q < limits.high - 1e-3)  # a number that is none is not
+def at_end(q: np.ndarray, limits: JointLimits, margin: np.ndarray | float = 1e-3) -> str:
+    """Which joint stands within a margin [rad] of the end of its range, and what to do; nothing: none does."""
+    inside = (q > limits.low + margin) & (q < limits.high - margin)  # a number that is none is not
     if inside.all():
         return ""
     joint = int(np.argmin(inside)) + 1
