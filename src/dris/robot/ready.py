@@ -34,7 +34,7 @@ def why_not_now(arm: Arm, state: ArmState) -> str:
 
 
 def at_end(q: np.ndarray, limits: JointLimits, margin: np.ndarray | float = 1e-3) -> str:
-    """Which joint stands within a margin [rad] of the end of its range, and what to do; nothing: none does."""
+    """Which joint is within a margin [rad] of the end of its range, and what to do; nothing: none is."""
     inside = (q > limits.low + margin) & (q < limits.high - margin)  # a number that is none is not
     if inside.all():
         return ""

@@ -38,6 +38,7 @@ from dris.robot.safety import filter_reference
 from dris.robot.safety_config import TAU_MAX, SafetyConfig
 from dris.robot.safety_limits import LONGEST_TICK_S, Measured, asked_torque
 from dris.robot.shaping import Shaper
+from dris.robot.sight_age import SightAge
 from dris.robot.slowing import slowed
 from dris.robot.states import CATCHING, MOVING, OF_APPROACH, STOPPED, WITH_LOOP, State
 from dris.robot.told import Told
@@ -105,14 +106,14 @@ class Session:
         self.changes: list[tuple[float, State, str]] = []
         self.recoveries = 0
         self.loop: CatchLoop | None = None
-        self._now_s = self._last_s = self._rests_on_s = -np.inf
+        self._now_s = self._last_s = -np.inf
+        self._sight = SightAge(config.step_s, 0.99 * safety.stop_age_s)
         self.measured: ArmState | None = None
         """What the arm told last."""
         self.seen: BallEstimate | None = None
         """What the policy acted on last, and"""
         self.fired: tuple[str, ...] = ()
         """clauses of the filter in the last tick."""
-        self._seen: BallEstimate | None = None
         self._blind, self._told = False, Told(observer)
         self._teller = PlateTeller(self.kinematics)
 
@@ -170,8 +171,8 @@ class Session:
             approach.start(self.kinematics.home, self._now_s)
         wish.wished = self.kinematics.home.copy()
         self._last_s = self._now_s - TICK_S  # a new ball may come with a clock of its own
+        self._sight.forget()
         self._told.begin(self.observer)
-        self._decided_s, self._decided_age_s = -np.inf, 0.0
         self.loop, self._blind = CatchLoop(wish, self._told, controller, approach, on_step=self._saw), False
         self._rehearse()
         self._go("armed", "", "arm when seen" if self.begins_when_seen else "arm")
@@ -205,7 +206,7 @@ class Session:
     @property
     def sight_age_s(self) -> float:
         """Since the last sight that the policy acted on [s]."""
-        return self.clock() - self._rests_on_s
+        return self._sight.since(self.clock())
 
     # What happens every tick.
 
@@ -228,17 +229,15 @@ class Session:
             return self.stop(broken)
         if level == "stop":
             return self.stop(f"the eyes: {why}")
-        self._seen = None
         try:
             if self.state not in WITH_LOOP:  # then the catch loop tells
                 self._teller.tell_if_due(self.observer, now_s, measured.q)
             wished = self._wished(now_s, measured)
         except (ValueError, RuntimeError) as error:  # an action that is not finite, a way that is none
             return self.stop(str(error), "fault")
-        except Ended:
-            raise
         except Exception as error:  # a mistake in somebody's program: the log must name it
-            self.stop(f"{type(error).__name__}: {error}", "fault")
+            if not isinstance(error, Ended):
+                self.stop(f"{type(error).__name__}: {error}", "fault")
             raise
         if self.state in MOVING or self.state == "homed":
             self._send(now_s, measured, wished)
@@ -261,9 +260,9 @@ class Session:
         unseen = "no ball is seen" if level == "fine" else f"the eyes: {why}"
         if self.loop.began_s is not None:
             if self.loop.began_s == now_s:
-                self._rests_on_s = now_s
+                self._sight.begin(now_s)
             self._go(*("hold", unseen) if self._blind else ("catching", ""))
-            if now_s - self._rests_on_s > LONGEST_HOLD_S:
+            if self._sight.since(now_s) > LONGEST_HOLD_S:
                 self._plan_home("returning", measured.q, f"nothing seen for {LONGEST_HOLD_S} s")
                 return measured.q
         elif self.loop.approach is not None:
@@ -295,24 +294,16 @@ class Session:
             self.stop(f"the filter: {', '.join(safe.clauses)}")
 
     def _saw(self, seen: BallEstimate | None) -> None:
-        self._seen, self._blind = seen, seen is None
+        self._blind = seen is None
         if seen is not None:
             self.seen = seen
-            self._rests_on_s = self._now_s - seen.age_s
+            self._sight.decided(self._now_s, seen.age_s)
 
     def _age(self, now_s: float) -> float:
-        """Of what a wish rests on [s]: the last sight that the policy acted on, but for its step.
-
-        A ball out of sight holds the arm, and no more: for how long, `_wished` decides.
-        """
+        """Of what a wish rests on [s]: the last sight that the policy acted on."""
         if self.loop is None or self.loop.began_s is None or self.state not in CATCHING:
             return 0.0
-        if self._seen is not None:
-            self._decided_s, self._decided_age_s = now_s, self._seen.age_s
-        if now_s - self._decided_s < self._config.step_s:  # as old as it was when it was decided
-            return self._decided_age_s
-        longest = 0.99 * self.safety.stop_age_s
-        return min(max(now_s - self._rests_on_s - self._config.step_s, 0.0), longest)
+        return self._sight.at(now_s)
 
     def _on_the_way_home(self, now_s: float, measured: ArmState) -> np.ndarray:
         elapsed_s = now_s - self._since_s
