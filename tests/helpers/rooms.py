@@ -39,6 +39,6 @@ def empty(rig, clock):
     while True:
         time.sleep(0.0125)
         for camera in (0, 1):
-            # Turned by k: where a busy machine drops frames, the same picture would come too soon again.
-            yield Frame(clock() - 0.005, camera, np.roll(shown[camera][k % 24], k, axis=1))
+            # Turned both ways, or the same pictures would come again: after 26 s, if by columns alone.
+            yield Frame(clock() - 0.005, camera, np.roll(shown[camera][k % 24], (k // 24, k), axis=(0, 1)))
         k += 1

@@ -41,7 +41,7 @@ def drive(preset, wish, seconds, heavier=1.0, period=1):
     worst = dict.fromkeys(("speed", "torque", "flange"), 0.0)
     for tick in range(round(1e3 * seconds)):
         q, dq = data.qpos[:7].copy(), data.qvel[:7].copy()
-        if boundary.broken(q, np.zeros(7)):
+        if boundary.broken(q, np.zeros(7)):  # for its walls: no plate ends it by its speed
             return worst, 1e-3 * tick
         arm = kinematics.dynamics(q, dq)
         if tick % period == 0:
