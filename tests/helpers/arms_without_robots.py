@@ -9,7 +9,7 @@ import numpy as np
 from dris.belief.config import BELIEFS
 from dris.catching.kinematics import Kinematics
 from dris.catching.settings import PRESETS
-from dris.robot.arm import ArmError, ArmState, Carried, Payload
+from dris.robot.arm import ArmError, ArmState, Carried, Payload, RestsAlready
 from dris.robot.payload import payload_of
 
 TASK = PRESETS["released"]
@@ -104,6 +104,23 @@ class StubbornArm(NotedArm):
         if self.moving and self.times < 3:
             raise ArmError("the arm may still move")
         self.moving = False
+
+
+class HalfBegun(NotedArm):
+    """Moves, and says that it does not."""
+
+    def begin(self, reference):
+        super().begin(reference)
+        raise ArmError("the robot does not begin to move")
+
+
+class StruckArm(SoftArm):
+    """Is stopped by a reflex whenever it is asked to stop."""
+
+    def stop(self):
+        if self.moving:
+            self.moving = False
+            raise RestsAlready("it rests, but not by this stop alone: reflex")
 
 
 class SlowArm(SoftArm):

@@ -168,6 +168,25 @@ def test_a_camera_that_stutters_stops_and_a_hiccup_now_and_then_does_not():
     assert watched(80, 6)[1] > 10  # to the end: 60 ms a second are forgotten
 
 
+@pytest.mark.parametrize("waits_s", [0.0, 0.01, 0.02])
+def test_a_hold_lasts_as_long_where_frames_wait_to_be_looked_at(waits_s):
+    """Frames are judged by when they came, the rest by now: each step back counted the same time again."""
+    monitor = Monitor(BALL)
+    feed(monitor, 8)
+    held_s = None
+    for tick in range(22, 150):
+        now_s = 0.005 * tick
+        for camera, number in ((0, 9000), (1, tick)):
+            came_s = now_s - waits_s
+            monitor.admit(came_s, came_s - 0.01, camera, picture(number))
+            monitor.judge(came_s, None)
+        level = monitor.judge(now_s, None).level
+        held_s = now_s if held_s is None and level == "hold" else held_s
+        if level == "stop":
+            break
+    assert now_s - held_s == pytest.approx(0.25, abs=0.012)
+
+
 @pytest.mark.parametrize(("rows", "cause"), [(4, "none"), (12, "overexposed")])
 def test_a_picture_that_is_white_in_more_than_a_quarter_is_noticed(rows, cause):
     """20 rows of 160 are an eighth, 60 three eighths."""
@@ -177,6 +196,7 @@ def test_a_picture_that_is_white_in_more_than_a_quarter_is_noticed(rows, cause):
         for camera in (0, 1):
             image = np.random.default_rng(k).integers(0, 240, (160, 160, 3), np.uint8)
             image[: rows * 5] = 255
+            image[rows * 5 :, :, 2] = 255  # a saturated colour is not white
             image[80, 80] = k, camera, 0  # no picture repeats
             monitor.admit(k * 0.0125 + 0.01, k * 0.0125, camera, image)
         now_s = k * 0.0125 + 0.01

@@ -18,9 +18,11 @@ from arms_without_robots import (
     HOME,
     TASK,
     Clearing,
+    HalfBegun,
     NotedArm,
     SlowArm,
     SoftArm,
+    StruckArm,
     StubbornArm,
     UnstoppableArm,
     fails,
@@ -100,11 +102,36 @@ def test_a_stop_that_failed_is_tried_again_and_a_session_that_wakes_up_does_not_
         time.sleep(0.5)  # it stops at the third time it is asked to
         assert len(stops(file)) >= 3 and not arm.state().moving
         with pytest.raises(
-            ArmError, match=r"for 0\.1 s, so the driver stopped the arm.*; the arm may still move"
+            ArmError,
+            match=r"for 0\.1 s, so the driver stopped the arm: look at what else runs on this machine$",
         ):
             arm.exchange(HOME)
         arm.begin(HOME)
         assert arm.exchange(HOME).moving
+    finally:
+        arm.close()
+
+
+def test_an_arm_whose_beginning_failed_half_way_is_watched_too(tmp_path):
+    file = tmp_path / "stops.txt"
+    arm = DriverProcess(HalfBegun, str(file), silence_s=0.1)
+    try:
+        with pytest.raises(ArmError, match="does not begin"):
+            arm.begin(HOME)
+        time.sleep(0.5)
+        assert len(stops(file)) == 1 and not arm.state().moving
+    finally:
+        arm.close()
+
+
+def test_an_arm_that_rests_already_is_not_stopped_again(tmp_path):
+    """By a reflex, for instance, while the driver stopped it: that is told, and no retry takes its place."""
+    arm = DriverProcess(StruckArm, None, silence_s=0.1)
+    try:
+        arm.begin(HOME)
+        time.sleep(0.5)
+        with pytest.raises(ArmError, match=r"on this machine; it rests, but not by this stop alone: reflex$"):
+            arm.exchange(HOME)
     finally:
         arm.close()
 
@@ -366,7 +393,7 @@ def test_a_reflex_during_a_soft_stop_is_told(mode, told_before, words):
         def state(self):
             now_s = time.monotonic()
             return SimpleNamespace(
-                dq=[0.0] * 7, time=SimpleNamespace(to_sec=lambda: now_s), robot_mode=MODES[mode],
+                q=[0.0] * 7, dq=[0.0] * 7, time=SimpleNamespace(to_sec=lambda: now_s), robot_mode=MODES[mode],
                 current_errors=["joint_reflex"], last_motion_errors=[],
             )  # fmt: skip
 
@@ -384,5 +411,8 @@ def test_a_reflex_during_a_soft_stop_is_told(mode, told_before, words):
     else:
         with pytest.raises(ArmError, match=words):
             arm.stop()
+        mode = "Idle"  # somebody released it
         arm.stop()  # told once
+        arm._robot.is_in_control, arm._motion = True, None
+        assert arm.state().error == ""  # and not kept: it is the robot that knows
     assert len(moves) == 1

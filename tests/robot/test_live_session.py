@@ -277,6 +277,20 @@ def test_a_path_at_whose_end_the_arm_does_not_come_to_rest_has_failed(capsys):
     assert arm.moving and "the arm may still move" in capsys.readouterr().err
 
 
+def test_an_arm_that_does_not_come_to_rest_is_told_of_where_a_policy_broke_the_session(capsys):
+    """The session stops it by itself there, before the exception passes."""
+    session, seen, _ = make(Room())
+    session.arm = UnstoppableArm(q=HOME + 0.02)
+
+    def fails(now_s, measured):
+        raise KeyError("joint")
+
+    seen.tick, session._wished = lambda: None, fails
+    with pytest.raises(KeyError, match="joint"):
+        run_live(session, seen, lambda line: None)
+    assert "fault: KeyError: 'joint'; the arm may still move" in capsys.readouterr().err
+
+
 def test_an_arm_that_does_not_come_to_rest_is_told_of_whatever_broke_the_session(capsys):
     session, seen, _ = make(Room())
     session.arm = UnstoppableArm(q=HOME + 0.02)

@@ -87,6 +87,20 @@ def test_a_log_of_an_arm_that_tells_no_number_is_read_and_played(tmp_path, wrong
     assert found.differs == "" and found.ticks > 300 and found.ended
 
 
+def test_a_log_of_eyes_that_tell_no_age_is_played(tmp_path):
+    file = tmp_path / "log.jsonl"
+    session, arm, sky = homed(arm=SoftArm(q=HOME + 0.02), act=act, log=Log.open(file))
+    sky.thrown_s = arm.ticks * 1e-3
+    session.arm_now()
+    run(session, lambda: session.state == "catching")
+    sky.age_s = np.nan
+    for _ in range(60):
+        session.tick()
+    assert (session.state, session.reason) == ("stopped", "the filter: stale")
+    found = replay(file, act)
+    assert found.differs == "" and found.ended
+
+
 def test_how_sure_a_belief_is_stands_in_the_log_and_older_logs_are_played_without(tmp_path):
     file = tmp_path / "log.jsonl"
     session, arm, sky = homed(arm=SoftArm(q=HOME + 0.02), act=act, log=Log.open(file))

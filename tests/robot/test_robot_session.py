@@ -12,6 +12,7 @@ from dris.catching.ball_belief_config import BallBeliefConfig
 from dris.catching.belief_observer import OLDEST_S
 from dris.perception.arrival import free_fall
 from dris.robot.arm import ArmError, limits_of_urdf, masses_of_urdf
+from dris.robot.ending import Ended
 from dris.robot.log import Log, read_log
 from dris.robot.safety_config import BELIEVED_S, SafetyConfig
 
@@ -130,7 +131,9 @@ def test_what_was_decided_on_an_old_sight_is_held_in_every_tick(age_s):
 def test_behind_a_belief_sights_may_be_as_old_as_it_carries_them_on():
     assert BELIEVED_S == OLDEST_S
     plain = SafetyConfig(LAW.stiffness, LAW.damping)
-    assert plain.behind(None) is plain
+    assert plain.behind(None) is plain and replace(plain, hold_age_s=0.05).behind(1).hold_age_s == 0.05
+    assert replace(plain, stop_age_s=0.2).behind(1).hold_age_s < 0.2
+    assert plain.behind(1).blind.hold_age_s == plain.hold_age_s  # nobody carries on what nobody tells
     session, _, sky = catching(safety=plain.behind(BallBeliefConfig()))
     sky.age_s = 0.19
     for _ in range(300):
@@ -151,6 +154,28 @@ def test_a_mistake_of_the_policy_stops_the_arm_and_the_log_names_it(tmp_path, er
         run(session, lambda: session.state == "catching")
     assert session.state == "fault" and session.reason.startswith(type(error).__name__) and not arm.moving
     assert list(read_log(file)[1])[-1].note == session.reason
+
+
+def test_a_signal_inside_a_policy_is_no_mistake():
+    def act(states, condition):
+        raise Ended("SIGINT")
+
+    session, arm, sky = homed(act=act)
+    sky.thrown_s = arm.ticks * 1e-3
+    session.arm_now()
+    with pytest.raises(Ended):
+        run(session, lambda: session.state == "catching")
+    assert session.state not in ("stopped", "fault")  # whoever runs it stops it, by that name
+
+
+def test_a_ball_out_of_sight_is_held_as_soon_behind_a_belief():
+    plain = SafetyConfig(LAW.stiffness, LAW.damping)
+    session, _, sky = catching(safety=plain.behind(BallBeliefConfig()))
+    sky.hidden = True
+    before = session.clauses["stale"]
+    for _ in range(240):  # the step it was seen in, 75 ms, and a step more until that is known
+        session.tick()
+    assert session.state == "hold" and session.clauses["stale"] - before > 80
 
 
 def test_a_word_of_trust_that_nobody_knows_stops_the_arm():

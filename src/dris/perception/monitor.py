@@ -185,7 +185,9 @@ class Monitor:
 
     def judge(self, now_s: float, state: BallState | None) -> Verdict:
         """The verdict now, on the track's state now, if there is one."""
-        elapsed_s, self._judged_s = max(now_s - self._judged_s, 0.0), now_s
+        elapsed_s = max(now_s - self._judged_s, 0.0)
+        if not -self.config.late_s <= now_s - self._judged_s <= 0:  # frames are judged by when they came
+            self._judged_s = now_s
         if self.verdict.level == "stop":
             return self.verdict
         cause, reason = self._rig(now_s)

@@ -17,6 +17,10 @@ class ArmError(DrisError, RuntimeError):
     """The arm cannot or will not; the message says why and what to do."""
 
 
+class RestsAlready(ArmError):
+    """An arm that was to be stopped rests, and something else has stopped it, too."""
+
+
 @dataclass(frozen=True, eq=False)
 class ArmState:
     """An arm now."""

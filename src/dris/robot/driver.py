@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dris.catching.joint_limits import JointLimits
-from dris.robot.arm import Arm, ArmError, ArmState, Carried
+from dris.robot.arm import Arm, ArmError, ArmState, Carried, RestsAlready
 from dris.robot.ending import BACKGROUND, heed
 
 ANSWER_S, TICK_ANSWER_S = 20.0, 5.0
@@ -249,6 +249,17 @@ def _end_once(number: int, frame: object) -> None:
     raise SystemExit(143)
 
 
+def _stopped(arm: Arm) -> tuple[bool, str]:
+    """Stop an arm; whether it may still move, so that it must be tried again, and what there is to say."""
+    try:
+        arm.stop()
+    except RestsAlready as error:
+        return False, str(error)
+    except ArmError as error:
+        return True, str(error)
+    return False, ""
+
+
 def _serve(
     connection: Connection, make_arm: Callable[[Any], Arm], config: Any, silence_s: float, close_s: float
 ) -> None:
@@ -269,13 +280,11 @@ def _serve(
         moving, silent = False, ""
         while True:
             if not pipe.comes(silence_s if moving else None):
-                silent = silent or SILENT.format(silence_s)
-                try:
-                    arm.stop()
-                    moving = False
-                except ArmError as error:  # it may still move: tried again after as long a silence
-                    silent += "" if str(error) in silent else f"; {error}"
-                    print(f"dris: {silent}", file=sys.stderr, flush=True)
+                first, (moving, why) = not silent, _stopped(arm)
+                silent = SILENT.format(silence_s) + (f"; {why}" if why else "")
+                if first and why:  # once: a terminal that is held up must not keep it from trying again
+                    with contextlib.suppress(OSError):
+                        print(f"dris: {silent}", file=sys.stderr, flush=True)
                 continue
             number, method, arguments = pipe.receive()
             if method == "close":

@@ -16,7 +16,7 @@ import numpy as np
 
 from dris.catching.joint_limits import JointLimits
 from dris.core.validation import check_extra
-from dris.robot.arm import ArmError, ArmState, Carried, limits_of_urdf, masses_of_urdf
+from dris.robot.arm import ArmError, ArmState, Carried, RestsAlready, limits_of_urdf, masses_of_urdf
 from dris.robot.fr3_config import Fr3Config
 from dris.robot.payload import near, payload
 from dris.robot.soft_stop import DAMPED_S, RAMP_S, stop_damping, wait_for_rest
@@ -243,8 +243,8 @@ class Fr3:
         """Brake by the torque controller, and wait until the arm rests, by what it measures.
 
         Raises:
-            ArmError: It may still move, and asked again, it is looked at again; or it rests, and a reflex or
-                a user stop came meanwhile that nobody was told of.
+            ArmError: It may still move; asked again, it is looked at again.
+            RestsAlready: It rests, and a reflex or a user stop came meanwhile that nobody was told of.
         """
         if not self._may_move:
             return
@@ -253,8 +253,7 @@ class Fr3:
         self._motion, self._may_move = None, False
         found, mode = self._read(), self._franky.RobotMode
         if not self._error and found.robot_mode in (mode.Reflex, mode.UserStopped):
-            self._error = self._why_not(found)
-            raise ArmError(f"it rests, but not by this stop alone: {self._error}")
+            raise RestsAlready(f"it rests, but not by this stop alone: {self._why_not(found)}")
 
     def _brake(self) -> None:
         """Until no motion runs; after a reflex or without a connection the robot brakes by itself."""

@@ -114,7 +114,7 @@ def run_path(
 @contextmanager
 def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Stop the arm whatever happens inside; a second signal does not disturb the stop."""
-    reason = "the session is over"
+    reason, broken = "the session is over", False
     with ended_by_signals():
         try:
             yield
@@ -122,12 +122,14 @@ def _stopping(session: Session, close: Callable[[], None] = lambda: None) -> Ite
             reason = f"{ENDED}{signalled}"
         except Exception as error:
             reason = str(error) if isinstance(error, ArmError) else f"{type(error).__name__}: {error}"
+            broken = True
             raise
         finally:
             if session.state not in ("stopped", "fault"):
                 session.stop(reason)
-                if session.state == "fault":  # told here, too: what comes after may be an exception
-                    print(f"{session.state}: {session.reason}", file=sys.stderr, flush=True)
+                broken = True
+            if broken and session.state == "fault":  # told here, too: what comes after may be an exception
+                print(f"{session.state}: {session.reason}", file=sys.stderr, flush=True)
             close()
 
 

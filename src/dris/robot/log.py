@@ -21,8 +21,8 @@ import numpy as np
 
 from dris.catching.control import FINE, Trust
 
-KIND, SCHEMA = "session-log", 2
-"""Since schema 2 a log holds all that a replay needs."""
+KIND, SCHEMA = "session-log", 3
+"""Since schema 2 a log holds all that a replay needs; since 3 ages are those of decisions."""
 Asked = Literal["", "start", "arm", "arm when seen", "follow", "go home"]
 """What a person or a program asked a session for; `arm when seen`: to begin with no approach."""
 

@@ -125,6 +125,8 @@ def _compared(then: Tick, now: Tick | None) -> tuple[float, str]:
             return 0.0, f"{name} was {before}, is {after}"
         if before is None or before == after:
             continue
+        if np.array_equal(before, after, equal_nan=True):  # JSON has one word for all numbers that are none
+            continue
         off = float(np.abs(np.subtract(before, after)).max())
         if not off <= TOLERANCE:
             return off, f"{name} differs by {off:.2e}"

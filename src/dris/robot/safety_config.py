@@ -95,8 +95,15 @@ class SafetyConfig:
     """Older than this, the arm stops [s] [design]."""
 
     def behind(self, belief: object | None) -> SafetyConfig:
-        """The same for sights that a belief carries on for longer, if there is one."""
-        return self if belief is None else replace(self, hold_age_s=BELIEVED_S)
+        """The same for sights that a belief carries on for longer, if there is one and nobody has chosen."""
+        if belief is None or self.hold_age_s != SafetyConfig.hold_age_s:
+            return self
+        return replace(self, hold_age_s=min(BELIEVED_S, 0.8 * self.stop_age_s))
+
+    @cached_property
+    def blind(self) -> SafetyConfig:
+        """The same while nobody tells where the ball is: then no belief carries sights on."""
+        return replace(self, hold_age_s=min(self.hold_age_s, SafetyConfig.hold_age_s))
 
     @cached_property
     def arrays(self) -> LimitArrays:

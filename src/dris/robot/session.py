@@ -172,6 +172,7 @@ class Session:
         wish.wished = self.kinematics.home.copy()
         self._last_s = self._now_s - TICK_S  # a new ball may come with a clock of its own
         self._sight.forget()
+        self.seen = None
         self._told.begin(self.observer)
         self.loop, self._blind = CatchLoop(wish, self._told, controller, approach, on_step=self._saw), False
         self._rehearse()
@@ -280,16 +281,16 @@ class Session:
             self._torque = asked_torque(self.safety, self._sent, q, dq, arm.bias)
             self.shaper.correct(arm, self._torque)
         shaped = self.shaper.reference(q, dq, wished, self._tick_s, arm)
-        age_s = self._age(now_s)
-        now = Measured(q, dq, self._sent, self._torque, dt_s, arm.bias, arm.inertia, age_s)
-        safe = filter_reference(self.safety, self.limits, self._clearance, shaped, now)
+        now = Measured(q, dq, self._sent, self._torque, dt_s, arm.bias, arm.inertia, self._age(now_s))
+        safety = self.safety.blind if self._blind else self.safety
+        safe = filter_reference(safety, self.limits, self._clearance, shaped, now)
         self._torque = asked_torque(self.safety, safe.reference, q, dq, arm.bias)
         if safe.clauses:
             self.shaper.correct(arm, self._torque)
         self.clauses.update(safe.clauses)
         self.beyond.update(safe.beyond)
         self._last_s, self._sent, self.fired = now_s, safe.reference, safe.clauses
-        self._note(self._told.tick(now_s, self.state, measured, wished, self.loop, safe, age_s))
+        self._note(self._told.tick(now_s, self.state, measured, wished, self.loop, safe, now.age_s))
         if safe.verdict == "stop":
             self.stop(f"the filter: {', '.join(safe.clauses)}")
 
