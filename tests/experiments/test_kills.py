@@ -80,15 +80,25 @@ class Struck:
 
     def __init__(self, served, script, speed):
         self._served, self._speed = served, speed
-        command = [sys.executable, "-c", script, served.server.config.address]
-        # A terminal's Ctrl-C goes to all processes of a group; Ctrl-Z suspends only one that has a shell, as
-        # this has in us: not one in a session of its own.
-        self.policy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0)
+        self._command = [sys.executable, "-c", script, served.server.config.address]
 
     def __enter__(self):
+        said = ""
+        for _ in range(3):  # on a machine with too much to do a client may be stopped for its silence before
+            self._start()
+            if self.policy.poll() is None:
+                return self
+            said = self.policy.stdout.read()
+            self.__exit__()
+        raise AssertionError(f"the client ended before its arm was fast: {said}")
+
+    def _start(self):
+        # A terminal's Ctrl-C goes to all processes of a group; Ctrl-Z suspends only one that has a shell, as
+        # this has in us: not one in a session of its own.
+        self.policy = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, process_group=0)
         self.driver = int(self.policy.stdout.readline())
-        self._served.wait_for(lambda: abs(self._served.robot.dq[0]) > self._speed, 60)
-        return self
+        robot, ended = self._served.robot, self.policy.poll
+        self._served.wait_for(lambda: abs(robot.dq[0]) > self._speed or ended() is not None, 60)
 
     def __exit__(self, *_):
         with contextlib.suppress(ProcessLookupError):
