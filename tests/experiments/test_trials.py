@@ -209,7 +209,7 @@ def test_a_belief_sees_better_around_a_bounce_and_with_poor_cameras_always(monke
     inside = [row["inside"] for row in rows.values() if row["estimator"] == "belief"]
     assert len(inside) >= 6 and all(0 <= share <= 1 for shares in inside for share in shares)
     assert belief["inside_expected"] == pytest.approx(0.9 * 49 / 51)
-    assert found["belief"]["instances"] == 50 and found["belief"]["oldest_s"] == 0.2
+    assert found["belief"]["instances"] == 50 and found["belief"]["believed_s"] == 0.2
     assert found["config"]["seed"] == 5 and "numpy" in found["versions"]
     for sight in found["sights"]:
         assert sight["trials"] == 1 and sight["delay_s"] in (0.01, 0.06)

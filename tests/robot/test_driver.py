@@ -1,6 +1,5 @@
 """The arm in another process: it obeys, and stops when nobody asks any more."""
 
-import enum
 import multiprocessing
 import os
 import pickle
@@ -8,6 +7,7 @@ import re
 import signal
 import threading
 import time
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,20 +34,25 @@ from sessions import LAW
 from dris.robot.arm import ArmError, ArmState
 from dris.robot.driver import DriverProcess
 from dris.robot.ending import BACKGROUND, ENDING, Ended, ended_by_signals
-from dris.robot.fr3 import Fr3
 from dris.robot.live import NoEyes, run_live
 from dris.robot.session import Session
 
-MODES = enum.Enum("RobotMode", "Idle Move UserStopped Guiding Reflex AutomaticErrorRecovery")
-"""Of an FR3, as franky names them."""
+
+@contextmanager
+def driven_as(make, folder, silence_s=0.1):
+    """An arm that begins to move where it is, in a driver of its own, and the file that notes its stops."""
+    file = folder / "stops.txt"
+    arm = DriverProcess(make, str(file) if issubclass(make, NotedArm) else None, silence_s=silence_s)
+    try:
+        yield arm, file
+    finally:
+        arm.close()
 
 
 @pytest.fixture
 def driven(tmp_path):
-    file = tmp_path / "stops.txt"
-    arm = DriverProcess(NotedArm, str(file), silence_s=0.3)
-    yield arm, file
-    arm.close()
+    with driven_as(NotedArm, tmp_path, 0.3) as (arm, file):
+        yield arm, file
 
 
 def stops(file):
@@ -82,58 +87,43 @@ def test_silence_stops_the_arm_within_the_time_that_is_said(driven):
     assert not arm.state().moving
 
 
-def test_an_arm_that_silence_does_not_stop_is_told_of_when_it_is_asked_again():
-    arm = DriverProcess(UnstoppableArm, None, silence_s=0.1)
-    try:
+def test_an_arm_that_silence_does_not_stop_is_told_of_when_it_is_asked_again(tmp_path):
+    with driven_as(UnstoppableArm, tmp_path) as (arm, _):
         arm.begin(HOME)
         time.sleep(0.5)
         assert arm.process.is_alive() and arm.state().moving
         with pytest.raises(ArmError, match="the arm may still move"):
             arm.stop()
-    finally:
-        arm.close()
 
 
 def test_a_stop_that_failed_is_tried_again_and_a_session_that_wakes_up_does_not_drive_on(tmp_path):
-    file = tmp_path / "stops.txt"
-    arm = DriverProcess(StubbornArm, str(file), silence_s=0.1)
-    try:
+    words = r"for 0\.1 s, so the driver stopped the arm: look at what else runs on this machine$"
+    with driven_as(StubbornArm, tmp_path) as (arm, file):
         arm.begin(HOME)
         time.sleep(0.5)  # it stops at the third time it is asked to
         assert len(stops(file)) >= 3 and not arm.state().moving
-        with pytest.raises(
-            ArmError,
-            match=r"for 0\.1 s, so the driver stopped the arm: look at what else runs on this machine$",
-        ):
+        with pytest.raises(ArmError, match=words):
             arm.exchange(HOME)
         arm.begin(HOME)
         assert arm.exchange(HOME).moving
-    finally:
-        arm.close()
 
 
 def test_an_arm_whose_beginning_failed_half_way_is_watched_too(tmp_path):
-    file = tmp_path / "stops.txt"
-    arm = DriverProcess(HalfBegun, str(file), silence_s=0.1)
-    try:
+    with driven_as(HalfBegun, tmp_path) as (arm, file):
         with pytest.raises(ArmError, match="does not begin"):
             arm.begin(HOME)
         time.sleep(0.5)
         assert len(stops(file)) == 1 and not arm.state().moving
-    finally:
-        arm.close()
 
 
 def test_an_arm_that_rests_already_is_not_stopped_again(tmp_path):
     """By a reflex, for instance, while the driver stopped it: that is told, and no retry takes its place."""
-    arm = DriverProcess(StruckArm, None, silence_s=0.1)
-    try:
+    words = r"on this machine; it rests, but not by this stop alone: reflex$"
+    with driven_as(StruckArm, tmp_path) as (arm, _):
         arm.begin(HOME)
         time.sleep(0.5)
-        with pytest.raises(ArmError, match=r"on this machine; it rests, but not by this stop alone: reflex$"):
+        with pytest.raises(ArmError, match=words):
             arm.exchange(HOME)
-    finally:
-        arm.close()
 
 
 def test_the_watch_stays_on_whatever_is_asked_besides(driven):
@@ -335,84 +325,3 @@ def test_a_state_crosses_the_border_to_the_last_bit():
     back = pickle.loads(pickle.dumps(there))
     assert (back.time_s, back.moving, back.error) == (0.1, True, "why")
     assert back.q.tobytes() == there.q.tobytes() and back.dq.tobytes() == there.dq.tobytes()
-
-
-@pytest.mark.parametrize("tells", [True, False])
-def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells):
-    """By franky's own brake; one that tells, by its own damping."""
-    moves = []
-
-    class Robot:
-        is_in_control = True
-
-        @property
-        def state(self):
-            if not (tells or moves):
-                raise RuntimeError("no state")
-            now_s = time.monotonic()
-            dq, time_ = [0.0 if moves else 1.5, 0, 0, 0, 0, 0, 0], SimpleNamespace(to_sec=lambda: now_s)
-            return SimpleNamespace(dq=dq, time=time_, robot_mode=MODES.Idle)
-
-        def move(self, motion, asynchronous):
-            moves.append(motion)
-
-        def join_motion(self, timeout):
-            return True
-
-    arm = Fr3.__new__(Fr3)
-    arm._robot, arm._may_move = Robot(), True
-    arm._model = SimpleNamespace(gravity=lambda state: [38.3, 0, 0, 0, 0, 0, 0])
-    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told, RobotMode=MODES)
-    arm._error = ""
-    arm.stop()
-    assert len(moves) == 1 and moves[0].pop("max_duration") == 0.6
-    if tells:  # (0.9 x 87 - 38.3) / (1.5 + 0.5)
-        np.testing.assert_allclose(moves[0]["damping"], [20, 30, 30, 30, 3, 3, 3])
-        assert moves[0]["ramp_duration"] == 0.02
-    else:
-        assert moves[0] == {}
-
-
-@pytest.mark.parametrize(
-    ("mode", "told_before", "words"),
-    [
-        ("Reflex", "", r"it rests, but not by this stop alone: stopped by a reflex: \['joint_reflex'\]"),
-        ("UserStopped", "", "it rests, but not by this stop alone: the user stop is pressed"),
-        ("Reflex", "Move command aborted: motion aborted by reflex!", None),
-        ("Idle", "", None),
-    ],
-)
-def test_a_reflex_during_a_soft_stop_is_told(mode, told_before, words):
-    """A contact with somebody in those 0.15 s was noted nowhere."""
-    arm, moves = Fr3.__new__(Fr3), []
-
-    class Robot:
-        is_in_control = True
-
-        @property
-        def state(self):
-            now_s = time.monotonic()
-            return SimpleNamespace(
-                q=[0.0] * 7, dq=[0.0] * 7, time=SimpleNamespace(to_sec=lambda: now_s), robot_mode=MODES[mode],
-                current_errors=["joint_reflex"], last_motion_errors=[],
-            )  # fmt: skip
-
-        def move(self, motion, asynchronous):
-            moves.append(motion)
-
-        def join_motion(self, timeout):
-            return True
-
-    arm._robot, arm._may_move, arm._error = Robot(), True, told_before
-    arm._model = SimpleNamespace(gravity=lambda state: [0.0] * 7)
-    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told, RobotMode=MODES)
-    if words is None:
-        arm.stop()
-    else:
-        with pytest.raises(ArmError, match=words):
-            arm.stop()
-        mode = "Idle"  # somebody released it
-        arm.stop()  # told once
-        arm._robot.is_in_control, arm._motion = True, None
-        assert arm.state().error == ""  # and not kept: it is the robot that knows
-    assert len(moves) == 1

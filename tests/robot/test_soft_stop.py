@@ -1,5 +1,6 @@
 """A soft stop ends when the arm rests by what it measures, and a robot is left as it may be expected."""
 
+import enum
 import importlib.util
 import time
 from contextlib import closing, contextmanager
@@ -17,7 +18,7 @@ from dris.lab.fci.protocol import Command
 from dris.lab.objects import BALLS
 from dris.lab.twin import Twin
 from dris.robot import soft_stop
-from dris.robot.arm import ArmError
+from dris.robot.arm import ArmError, RestsAlready
 from dris.robot.driver import DriverProcess
 from dris.robot.fr3 import Fr3
 from dris.robot.fr3_config import Fr3Config
@@ -56,6 +57,85 @@ def test_an_arm_that_stays_fast_may_still_move(monkeypatch, speed):
     monkeypatch.setattr(soft_stop, "REST_S", 0.05)
     with pytest.raises(ArmError, match=r"may still move: .* goes at .* rad/s; use the robot's own stop"):
         wait_for_rest(states(speed))
+
+
+MODES = enum.Enum("RobotMode", "Idle Move UserStopped Guiding Reflex AutomaticErrorRecovery")
+"""Of an FR3, as franky names them."""
+
+
+class Braking:
+    """As much of franky's robot as a soft stop asks: keeps the motions that it is told."""
+
+    is_in_control = True
+
+    def __init__(self, mode="Idle", speed=0.0, tells=True):
+        self.mode, self.speed, self.tells, self.moves = mode, speed, tells, []
+
+    @property
+    def state(self):
+        if not (self.tells or self.moves):
+            raise RuntimeError("no state")
+        now_s = time.monotonic()
+        return SimpleNamespace(
+            q=[0.0] * 7, dq=[0.0 if self.moves else self.speed] + [0.0] * 6, robot_mode=MODES[self.mode],
+            time=SimpleNamespace(to_sec=lambda: now_s), current_errors=["joint_reflex"], last_motion_errors=[],
+        )  # fmt: skip
+
+    def move(self, motion, asynchronous):
+        self.moves.append(motion)
+
+    def join_motion(self, timeout):
+        return True
+
+
+def braked_by(robot, told_before=""):
+    """An FR3 that moves, without franky."""
+    arm = Fr3.__new__(Fr3)
+    arm._robot, arm._may_move, arm._error, arm._motion = robot, True, told_before, None
+    arm._model = SimpleNamespace(gravity=lambda state: [38.3, 0, 0, 0, 0, 0, 0])
+    arm._franky = SimpleNamespace(Exception=OSError, TorqueStopMotion=lambda **told: told, RobotMode=MODES)
+    return arm
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_an_arm_that_does_not_tell_how_fast_it_is_is_stopped_all_the_same(tells):
+    """By franky's own brake; one that tells, by its own damping."""
+    robot = Braking(speed=1.5, tells=tells)
+    braked_by(robot).stop()
+    (brake,) = robot.moves
+    assert brake.pop("max_duration") == 0.6
+    if tells:  # (0.9 x 87 - 38.3) / (1.5 + 0.5)
+        np.testing.assert_allclose(brake["damping"], [20, 30, 30, 30, 3, 3, 3])
+        assert brake["ramp_duration"] == 0.02
+    else:
+        assert brake == {}
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("Reflex", r"it rests, but not by this stop alone: stopped by a reflex: \['joint_reflex'\]"),
+        ("UserStopped", "it rests, but not by this stop alone: the user stop is pressed"),
+    ],
+)
+def test_a_reflex_during_a_soft_stop_is_told(mode, words):
+    """A contact with somebody in those 0.15 s was noted nowhere."""
+    robot = Braking(mode)
+    arm = braked_by(robot)
+    with pytest.raises(RestsAlready, match=words):
+        arm.stop()
+    robot.mode = "Idle"  # somebody released it
+    arm.stop()  # told once
+    assert arm.state().error == "" and len(robot.moves) == 1  # and not kept: it is the robot that knows
+
+
+@pytest.mark.parametrize(
+    ("mode", "before"), [("Reflex", "Move command aborted: motion aborted by reflex!"), ("Idle", "")]
+)
+def test_a_reflex_that_was_told_of_is_not_told_again(mode, before):
+    robot = Braking(mode)
+    braked_by(robot, before).stop()
+    assert len(robot.moves) == 1
 
 
 def test_an_arm_that_tells_nothing_may_still_move():
@@ -117,7 +197,7 @@ def test_an_arm_that_its_robot_does_not_hold_is_told_of():
 
 @needs_franky
 def test_an_arm_that_a_reflex_has_stopped_rests_when_a_soft_stop_is_over():
-    with arm_that_moves() as (arm, served, _):
+    with arm_that_moves(silence_s=5.0) as (arm, served, _):  # or a busy machine's driver stops it before
         served.robot.twin.data.qvel[:7] = 1.5  # struck
         served.wait_for(lambda: served.server.cabinet.reflexes)
         assert fastest(served) > 0.5

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from dris.core.validation import check_positive
 
+BELIEVED_S = 0.2
+"""A belief that has seen nothing for longer is not acted on: older sights stop an arm [s] [design]."""
+
 
 @dataclass(frozen=True)
 class BallBeliefConfig:

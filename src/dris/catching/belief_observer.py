@@ -9,7 +9,7 @@ import numpy as np
 
 from dris.belief.config import BeliefConfig
 from dris.catching.ball_belief import LONGEST_S, BallBelief
-from dris.catching.ball_belief_config import BallBeliefConfig
+from dris.catching.ball_belief_config import BELIEVED_S, BallBeliefConfig
 from dris.catching.control import BallEstimate, LookingObserver, Troubles, Trust, trust_of
 from dris.catching.eyes_observer import EyesObserver
 from dris.catching.kinematics import Kinematics
@@ -23,8 +23,6 @@ START_SPREAD = 2.0
 """The belief begins so much wider than the track, whose covariance is that of detection alone [design]."""
 SIGMA_SCALE = 1.5
 """A sight counts as this much less exact than detection is, for calibration and clocks [design]."""
-OLDEST_S = 0.2
-"""A belief that has seen nothing for longer is not acted on: older sights stop an arm [s] [design]."""
 FAR_M = 0.3
 """So far from the plate's centre nothing touches a ball that a belief knows of [m] [design]."""
 GIVE_UP = 6
@@ -105,7 +103,7 @@ class Believing:
     def believes_at(self, time_s: float) -> bool:
         """Whether it has a belief of a time; what it tells otherwise is the eyes'."""
         belief = self.belief
-        if belief.time_s is None or time_s - belief.time_s > OLDEST_S or belief.is_too_old(time_s):
+        if belief.time_s is None or time_s - belief.time_s > BELIEVED_S or belief.is_too_old(time_s):
             return False
         return not self._is_doubted()
 

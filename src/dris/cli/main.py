@@ -13,6 +13,7 @@ from dris import __version__
 from dris.cli import experiments, laboratory, learning, logs, robot, soaking, viewing
 from dris.core.errors import DrisError
 from dris.core.process import draw_without_screen
+from dris.core.validation import missing
 
 
 def verbs(arguments: list[str]) -> dict[str, Callable[..., int]]:
@@ -72,7 +73,7 @@ def _words(error: Exception) -> object:
     if isinstance(error, KeyError):  # str() would quote it
         return error.args[0]
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return f"this needs {error.name}: pip install 'dris[{EXTRAS[error.name]}]'"
+        return missing(error.name, EXTRAS[error.name])
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return error

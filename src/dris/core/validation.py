@@ -74,4 +74,9 @@ def check_json(file: Path | None) -> None:
 def check_extra(module: str, extra: str) -> None:
     """Refuse work that needs an extra of the package which is not installed."""
     if importlib.util.find_spec(module) is None:
-        raise ImportError(f"this needs {module}: pip install 'dris[{extra}]'")
+        raise ImportError(missing(module, extra))
+
+
+def missing(module: str, extra: str) -> str:
+    """What there is to say of a module that comes with an extra of the package."""
+    return f"this needs {module}: pip install 'dris[{extra}]'"

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from dris.catching.ball_belief_config import BELIEVED_S
 from dris.core.validation import check_positive
 
 Clause = Literal[
@@ -30,9 +31,6 @@ flange would have become too fast. torque: the law would have asked for too much
 have changed its torque too much since the last tick. position: too near to the end of a joint's range. jump:
 the reference would have moved further in a tick than any joint goes. workspace, keep-out: the plate would
 have left its box, or come too near to table or robot."""
-BELIEVED_S = 0.2
-"""A belief answers until it has seen nothing for so long [s]: `dris.catching.belief_observer.OLDEST_S`, which
-cannot be imported where no simulator is."""
 TAU_MAX = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
 """FCI's largest torques [Nm]."""
 

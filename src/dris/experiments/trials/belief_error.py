@@ -179,7 +179,7 @@ def measure(trials: int, seed: int = TRIALS_SEED, policy: str = "belief-robot") 
     twin.close()
     print("\n" + "\n".join(map(cost_line, sights)), flush=True)
     asked = {"policy": policy, "trials": trials, "seed": seed, "every_s": EVERY_TICKS * TICK_S}
-    names = ("BEGIN_SIGHTS", "START_SPREAD", "SIGMA_SCALE", "OLDEST_S", "FAR_M", "GIVE_UP")
+    names = ("BEGIN_SIGHTS", "START_SPREAD", "SIGMA_SCALE", "BELIEVED_S", "FAR_M", "GIVE_UP")
     observer = {name.lower(): getattr(belief_observer, name) for name in names}
     return {
         "config": asked | {"watched_s": WATCHED_S, "just_met_s": JUST_MET_S, "inside": INSIDE},
